@@ -1,0 +1,31 @@
+# `make help` lists the targets. Everything runs in .venv, which is made on first use from constraints.txt.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/installed
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(INSTALLED) ## make .venv and install headcount into it
+
+$(INSTALLED): setup.cfg pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
+	touch $@
+
+test: install quality ## set everything up, check style, run all tests
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+quality: install ## check formatting and lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+style: install ## format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean: ## remove .venv and caches
+	rm -rf .venv build *.egg-info .pytest_cache .ruff_cache .hypothesis
+
+.PHONY: help install test quality style clean
+.DEFAULT_GOAL := help

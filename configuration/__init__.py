@@ -1,0 +1,1 @@
+"""HeadcountConfig and the names it allows."""

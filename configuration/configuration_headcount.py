@@ -1,0 +1,361 @@
+"""HeadcountConfig: one config for encoder-decoder, decoder-only and encoder-only models, and all of its limits."""
+
+from dataclasses import fields
+from typing import Any
+
+from transformers import PreTrainedConfig
+
+from .choices import ARCHITECTURES, EMBEDDINGS, NORMALIZERS, POOLERS, POSITION_ENCODINGS, POSITION_SCHEMES
+from .rules import Rule, flag, fraction, is_whole_number, nearest, number_above, one_of, optional, share, token_list
+from .rules import whole_number as at_least
+
+
+RULES: dict[str, Rule] = {
+    "architecture": one_of(ARCHITECTURES),
+    "vocab_size": at_least(1),
+    "hidden_size": at_least(1),
+    "num_hidden_layers": at_least(1),
+    "decoder_layers": optional(at_least(1)),
+    "num_attention_heads": at_least(1),
+    "intermediate_size": at_least(1),
+    "hidden_act": one_of(("relu", "gelu", "gelu_new", "silu", "tanh")),
+    "norm_position": one_of(("pre", "post")),
+    "layer_norm_eps": number_above(0),
+    "dropout": fraction(),
+    "attention_dropout": fraction(),
+    "embedding_type": one_of(EMBEDDINGS),
+    "embedding_init_std": number_above(0),
+    "tie_word_embeddings": flag(),
+    "position_embedding_type": one_of(POSITION_ENCODINGS),
+    "max_position_embeddings": at_least(1),
+    "position_overflow": one_of(("error", "clamp")),
+    "position_init_std": number_above(0),
+    "rope_theta": number_above(1),
+    "relative_position_range": at_least(1),
+    "relative_bias_first_token": flag(),
+    "relative_attention_num_buckets": at_least(4),
+    "relative_attention_max_distance": at_least(2),
+    "position_bias_scale": number_above(0),
+    "fire_threshold": number_above(0),
+    "cross_attention_positions": flag(),
+    "position_scheme": one_of(POSITION_SCHEMES),
+    "max_random_offset": at_least(0),
+    "digit_token_ids": optional(token_list()),
+    "answer_start_token_id": optional(at_least(0)),
+    "answer_order": one_of(("plain", "reversed")),
+    "attention_normalizer": one_of(NORMALIZERS),
+    "score_jitter": optional(share()),
+    "attention_direction": one_of(("bidirectional", "causal")),
+    "attention_window": optional(at_least(1)),
+    "pooling_type": one_of(POOLERS),
+    "use_cache": flag(),
+    "pad_token_id": optional(at_least(0)),
+    "bos_token_id": optional(at_least(0)),
+    "eos_token_id": optional(at_least(0)),
+    "decoder_start_token_id": optional(at_least(0)),
+}
+
+# Options that do something only under another field's values. Set under any other value they would be ignored in
+# silence, so that is an error. A field with two entries needs one of them to hold.
+EFFECTIVE_WHEN: dict[str, dict[str, tuple[str, ...]]] = {
+    "decoder_layers": {"architecture": ("encoder-decoder",)},
+    "decoder_start_token_id": {"architecture": ("encoder-decoder",)},
+    "cross_attention_positions": {"architecture": ("encoder-decoder",)},
+    "attention_direction": {"architecture": ("encoder-decoder", "encoder")},
+    "pooling_type": {"architecture": ("encoder",)},
+    "ordinal_token_range": {"embedding_type": ("ordinal",)},
+    "max_position_embeddings": {"position_embedding_type": ("learned",), "position_scheme": ("randomized",)},
+    "position_overflow": {"position_embedding_type": ("learned",)},
+    "position_init_std": {"position_embedding_type": ("learned",)},
+    "rope_theta": {"position_embedding_type": ("rotary",)},
+    "relative_position_range": {"position_embedding_type": ("relative_bias", "relative_key")},
+    "relative_bias_first_token": {"position_embedding_type": ("relative_bias",)},
+    "relative_attention_num_buckets": {"position_embedding_type": ("t5_bias",)},
+    "relative_attention_max_distance": {"position_embedding_type": ("t5_bias",)},
+    "position_bias_scale": {"position_embedding_type": ("t5_bias", "relative_bias", "fire")},
+    "fire_threshold": {"position_embedding_type": ("fire",)},
+    "max_random_offset": {"position_scheme": ("coupled", "abacus")},
+}
+
+# Keyword arguments that transformers' own machinery passes to every config.
+TRANSFORMERS_KEYS = {
+    "model_type",
+    "auto_map",
+    "custom_pipelines",
+    "attn_implementation",
+    "experts_implementation",
+    "output_attentions",
+    "num_labels",
+    "torch_dtype",
+    "name_or_path",
+    "_name_or_path",
+    "_commit_hash",
+    "quantization_config",
+    "transformers_weights",
+}
+
+
+class HeadcountConfig(PreTrainedConfig):
+    """Everything that makes a headcount model, checked on construction.
+
+    >>> config = HeadcountConfig(architecture="encoder", vocab_size=103, position_embedding_type="rotary")
+    >>> HeadcountConfig(position_embedding_type="rotery")
+    ValueError: position_embedding_type='rotery' is not allowed; expected one of none, ... Did you mean 'rotary'?
+
+    Fields that need a word beyond their name:
+
+    - `num_hidden_layers`: layers of the encoder, or of the only stack; `decoder_layers` (encoder-decoder only) is
+      the same number unless given.
+    - `position_embedding_type` is how attention sees positions, `position_scheme` which integer id a token gets.
+    - `position_overflow`: what `learned` does with an id outside of its table: `error`, or `clamp` to its ends.
+    - `position_bias_scale`: factor on trained bias tables; around 10 to 20 lets Adam move them at the pace of the rest.
+    - `relative_bias_first_token`: `relative_bias` gives the key with id 0 a bias of its own.
+    - `cross_attention_positions`: `rotate` and `bias` of the encoding act in cross-attention too, on the difference
+      of decoder and encoder ids; meant for ids that are comparable, such as `coupled`.
+    - `max_random_offset`: `coupled` and `abacus` add one random offset per batch, up to this, while training.
+    - `digit_token_ids`, `answer_start_token_id`, `answer_order` tell `coupled` and `abacus` how to read the tokens.
+    - `score_jitter=r`: while training, one random factor from U(r, 1) per stack and batch multiplies all scores.
+    - `attention_direction`: of the encoder. `attention_window=w`: self-attention sees neighbours within w tokens only.
+    - `pruned_heads`: heads that are gone, by attention layer: `{"encoder.0.self": [3], "decoder.1.cross": [0, 2]}`.
+    """
+
+    model_type = "headcount"
+    keys_to_ignore_at_inference = ["past_key_values"]
+
+    architecture: str = "encoder-decoder"
+    vocab_size: int = 16
+    hidden_size: int = 128
+    num_hidden_layers: int = 2
+    decoder_layers: int | None = None
+    num_attention_heads: int = 4
+    intermediate_size: int = 512
+    hidden_act: str = "relu"
+    norm_position: str = "pre"
+    layer_norm_eps: float = 1e-5
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+
+    embedding_type: str = "table"
+    ordinal_token_range: list[int] | None = None
+    embedding_init_std: float = 1.0
+    tie_word_embeddings: bool = False
+
+    position_embedding_type: str = "learned"
+    max_position_embeddings: int = 512
+    position_overflow: str = "error"
+    position_init_std: float = 1.0
+    rope_theta: float = 10000.0
+    relative_position_range: int = 6
+    relative_bias_first_token: bool = False
+    relative_attention_num_buckets: int = 32
+    relative_attention_max_distance: int = 128
+    position_bias_scale: float = 10.0
+    fire_threshold: float = 16.0
+    cross_attention_positions: bool = False
+
+    position_scheme: str = "sequential"
+    max_random_offset: int = 0
+    digit_token_ids: list[int] | None = None
+    answer_start_token_id: int | None = None
+    answer_order: str = "reversed"
+
+    attention_normalizer: str = "softmax"
+    score_jitter: float | None = None
+    attention_direction: str = "bidirectional"
+    attention_window: int | None = None
+
+    pooling_type: str = "mean"
+    pruned_heads: dict[str, list[int]] | None = None
+
+    use_cache: bool = True
+    pad_token_id: int | None = 0
+    bos_token_id: int | None = 1
+    eos_token_id: int | None = 2
+    decoder_start_token_id: int | None = None
+    is_encoder_decoder: bool | None = None
+
+    def __post_init__(self, **kwargs):
+        self._reject_unknown(kwargs)
+        if self.architecture == "encoder-decoder":
+            if self.decoder_layers is None:
+                self.decoder_layers = self.num_hidden_layers
+            if self.decoder_start_token_id is None:
+                self.decoder_start_token_id = self.bos_token_id
+        if self.is_encoder_decoder is None:
+            self.is_encoder_decoder = self.architecture == "encoder-decoder"
+        if self.pruned_heads is None:
+            self.pruned_heads = {}
+        super().__post_init__(**kwargs)
+        self.validate()
+        self.pruned_heads = {name: sorted(set(heads)) for name, heads in sorted(self.pruned_heads.items()) if heads}
+
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs):
+        # transformers sets overriding values after construction; taking them in here validates them with the rest.
+        names = {field.name for field in fields(cls)} - {"dtype"}
+        overrides = {name: kwargs.pop(name) for name in list(kwargs) if name in names}
+        return super().from_dict({**config_dict, **overrides}, **kwargs)
+
+    @property
+    def head_dim(self) -> int:
+        return self.hidden_size // self.num_attention_heads
+
+    @property
+    def output_attentions(self) -> bool:
+        # transformers forbids this together with sdpa; headcount computes the maps by eager for that call.
+        return self._output_attentions
+
+    @output_attentions.setter
+    def output_attentions(self, value: bool):
+        self._output_attentions = value
+
+    def attention_layers(self) -> list[str]:
+        """The names of all attention layers: `encoder.0.self`, ..., `decoder.1.self`, `decoder.1.cross`."""
+        if self.architecture == "decoder":
+            return [f"decoder.{i}.self" for i in range(self.num_hidden_layers)]
+        names = [f"encoder.{i}.self" for i in range(self.num_hidden_layers)]
+        if self.architecture == "encoder-decoder":
+            names += [f"decoder.{i}.{kind}" for i in range(self.decoder_layers) for kind in ("self", "cross")]
+        return names
+
+    def validate(self) -> None:
+        """Raises a ValueError that names the field, its value and what is allowed."""
+        for name, rule in RULES.items():
+            value = getattr(self, name)
+            if not rule.accepts(value):
+                hint = nearest(value, rule.names) if isinstance(value, str) else ""
+                raise ValueError(f"{name}={value!r} is not allowed; expected {rule.allowed}.{hint}")
+        self._check_no_dead_options()
+        self._check_architecture()
+        self._check_positions()
+        self._check_tokens()
+        self._check_pruned_heads()
+
+    def _reject_unknown(self, kwargs: dict[str, Any]) -> None:
+        known = [field.name for field in fields(self)]
+        for name in kwargs:
+            if name not in TRANSFORMERS_KEYS:
+                raise ValueError(f"{name!r} is not a field of HeadcountConfig.{nearest(name, known)}")
+
+    def _check_no_dead_options(self) -> None:
+        defaults = {field.name: field.default for field in fields(self)}
+        for name, conditions in EFFECTIVE_WHEN.items():
+            if getattr(self, name) == defaults[name]:
+                continue
+            if not any(getattr(self, owner) in values for owner, values in conditions.items()):
+                wanted = " or ".join(f"{owner}={'/'.join(values)}" for owner, values in conditions.items())
+                given = ", ".join(f"{owner}={getattr(self, owner)!r}" for owner in conditions)
+                raise ValueError(f"{name}={getattr(self, name)!r} has no effect with {given}; it needs {wanted}.")
+
+    def _check_architecture(self) -> None:
+        if self.is_encoder_decoder != (self.architecture == "encoder-decoder"):
+            raise ValueError(
+                f"is_encoder_decoder={self.is_encoder_decoder} contradicts architecture={self.architecture!r}; "
+                "leave it out, it follows from the architecture."
+            )
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                f"hidden_size={self.hidden_size} is not allowed; "
+                f"expected a multiple of num_attention_heads={self.num_attention_heads}."
+            )
+        if self.embedding_type == "ordinal":
+            bounds = self.ordinal_token_range
+            if not (isinstance(bounds, list) and len(bounds) == 2 and all(map(is_whole_number, bounds))):
+                raise ValueError(
+                    f"ordinal_token_range={bounds!r} is not allowed with embedding_type='ordinal'; expected "
+                    "[first, end]: the token ids of the smallest number and one past the largest."
+                )
+            if not 0 <= bounds[0] < bounds[1] <= self.vocab_size:
+                raise ValueError(
+                    f"ordinal_token_range={bounds!r} is not allowed; expected 0 <= first < end <= "
+                    f"vocab_size={self.vocab_size}."
+                )
+            if self.tie_word_embeddings:
+                raise ValueError(
+                    "tie_word_embeddings=True is not allowed with embedding_type='ordinal'; expected False."
+                )
+
+    def _check_positions(self) -> None:
+        encoding = self.position_embedding_type
+        if encoding == "rotary" and self.head_dim % 2:
+            raise ValueError(
+                f"position_embedding_type='rotary' cannot serve heads of {self.head_dim} dimensions; expected an even "
+                "hidden_size / num_attention_heads."
+            )
+        if encoding == "sinusoidal" and self.hidden_size % 2:
+            raise ValueError(
+                f"position_embedding_type='sinusoidal' cannot serve hidden_size={self.hidden_size}; expected an even one."
+            )
+        if encoding == "alibi_directional":
+            if self.architecture != "encoder" or self.attention_direction != "bidirectional":
+                raise ValueError(
+                    "position_embedding_type='alibi_directional' cannot serve causal attention, where its forward-looking "
+                    "heads would see themselves only; expected architecture='encoder' with "
+                    "attention_direction='bidirectional'."
+                )
+            if self.num_attention_heads % 2:
+                raise ValueError(
+                    f"num_attention_heads={self.num_attention_heads} is not allowed with "
+                    "position_embedding_type='alibi_directional'; expected an even number."
+                )
+        if self.cross_attention_positions and encoding in ("none", "sinusoidal", "learned"):
+            raise ValueError(
+                f"cross_attention_positions=True has no effect with position_embedding_type={encoding!r}, which acts on "
+                "the embeddings only; expected one that acts inside of attention, such as rotary or relative_bias."
+            )
+        if self.relative_attention_max_distance <= self.relative_attention_num_buckets // 2:
+            raise ValueError(
+                f"relative_attention_max_distance={self.relative_attention_max_distance} is not allowed; expected more "
+                f"than half of relative_attention_num_buckets={self.relative_attention_num_buckets}."
+            )
+        if self.position_scheme in ("coupled", "abacus") and self.digit_token_ids is None:
+            raise ValueError(
+                f"digit_token_ids=None is not allowed with position_scheme={self.position_scheme!r}; expected the list "
+                "of the token ids of the digits."
+            )
+        if self.position_scheme == "coupled" and self.architecture != "encoder-decoder":
+            if self.answer_start_token_id is None:
+                raise ValueError(
+                    "answer_start_token_id=None is not allowed with position_scheme='coupled' in a single stack; "
+                    "expected the token id that stands before the answer, such as that of '='."
+                )
+        elif self.answer_start_token_id is not None and self.is_encoder_decoder:
+            raise ValueError(
+                f"answer_start_token_id={self.answer_start_token_id} has no effect with architecture='encoder-decoder', "
+                "where the decoder holds the answer; expected None."
+            )
+
+    def _check_tokens(self) -> None:
+        singles = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id", "answer_start_token_id")
+        ids = {name: getattr(self, name) for name in singles if getattr(self, name) is not None}
+        ids.update({f"digit_token_ids[{i}]": token for i, token in enumerate(self.digit_token_ids or [])})
+        for name, token in ids.items():
+            if not 0 <= token < self.vocab_size:
+                raise ValueError(f"{name}={token} is not allowed; expected an id below vocab_size={self.vocab_size}.")
+        if self.is_encoder_decoder:
+            for name in ("pad_token_id", "decoder_start_token_id", "eos_token_id"):
+                if getattr(self, name) is None:
+                    raise ValueError(
+                        f"{name}=None is not allowed with architecture='encoder-decoder'; expected a token id, so that "
+                        "decoder inputs and generation agree."
+                    )
+
+    def _check_pruned_heads(self) -> None:
+        layers = self.attention_layers()
+        if not isinstance(self.pruned_heads, dict):
+            raise ValueError(
+                f"pruned_heads={self.pruned_heads!r} is not allowed; expected a dict such as {{{layers[0]!r}: [0]}}."
+            )
+        for name, heads in self.pruned_heads.items():
+            if name not in layers:
+                raise ValueError(
+                    f"pruned_heads names {name!r}, which is not an attention layer.{nearest(name, layers)}"
+                )
+            bad = [head for head in heads if not (is_whole_number(head) and 0 <= head < self.num_attention_heads)]
+            if bad:
+                raise ValueError(
+                    f"pruned_heads[{name!r}] holds {bad[0]!r}; expected heads from 0 to {self.num_attention_heads - 1}."
+                )
+
+
+__all__ = ["HeadcountConfig"]

@@ -1,0 +1,1 @@
+"""Tasks, corpora and tokenizers."""

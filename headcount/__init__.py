@@ -1,0 +1,67 @@
+"""headcount: attention heads that count, and which heads count.
+
+>>> import headcount
+>>> model = headcount.HeadcountForConditionalGeneration(headcount.HeadcountConfig())
+>>> model.list_heads()[0]
+'encoder.0.self.0'
+
+After `import headcount`, transformers' Auto classes know headcount's models. Importing this package is quick: torch and
+transformers are loaded when a name that needs them is first used.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+from . import auto_registration
+
+
+__version__ = "0.1.0"
+
+# Public name -> the module that defines it.
+_PUBLIC = {
+    "HeadcountConfig": "configuration.configuration_headcount",
+    "HeadcountForCausalLM": "modeling.modeling_headcount",
+    "HeadcountForConditionalGeneration": "modeling.modeling_headcount",
+    "HeadcountForSequenceClassification": "modeling.modeling_headcount",
+    "HeadcountModel": "modeling.modeling_headcount",
+    "HeadcountPreTrainedModel": "modeling.modeling_headcount",
+    "ATTENTION_FUNCTIONS": "modeling.attention",
+    "EMBEDDINGS": "modeling.embeddings",
+    "NORMALIZERS": "modeling.normalizers",
+    "POOLERS": "modeling.pooling",
+    "POSITION_ENCODINGS": "modeling.position_encodings",
+    "POSITION_SCHEMES": "modeling.position_schemes",
+}
+
+__all__ = ["__version__", *_PUBLIC]
+
+if TYPE_CHECKING:
+    from .configuration.configuration_headcount import HeadcountConfig
+    from .modeling.attention import ATTENTION_FUNCTIONS
+    from .modeling.embeddings import EMBEDDINGS
+    from .modeling.modeling_headcount import (
+        HeadcountForCausalLM,
+        HeadcountForConditionalGeneration,
+        HeadcountForSequenceClassification,
+        HeadcountModel,
+        HeadcountPreTrainedModel,
+    )
+    from .modeling.normalizers import NORMALIZERS
+    from .modeling.pooling import POOLERS
+    from .modeling.position_encodings import POSITION_ENCODINGS
+    from .modeling.position_schemes import POSITION_SCHEMES
+
+
+def __getattr__(name: str):
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'headcount' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{_PUBLIC[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+auto_registration.install()

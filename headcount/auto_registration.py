@@ -1,0 +1,72 @@
+"""Makes transformers' Auto classes know headcount, without importing transformers before anybody needs it.
+
+Whichever of `import headcount` and `import transformers` comes first: as soon as both are there and one of the Auto
+modules is loaded, headcount's classes are registered with it.
+"""
+
+import importlib.abc
+import importlib.machinery
+import sys
+
+
+def register_config() -> None:
+    from transformers import AutoConfig
+
+    from .configuration.configuration_headcount import HeadcountConfig
+
+    AutoConfig.register("headcount", HeadcountConfig, exist_ok=True)
+
+
+def register_models() -> None:
+    if OUR_MODELS in sys.modules and OUR_MODELS not in finished:
+        return  # they are importing transformers' Auto module just now, and come back here when they are done
+    import transformers
+
+    from .configuration.configuration_headcount import HeadcountConfig
+    from .modeling import modeling_headcount as models
+
+    register_config()
+    for auto_name, model_class in {
+        "AutoModel": models.HeadcountModel,
+        "AutoModelForSeq2SeqLM": models.HeadcountForConditionalGeneration,
+        "AutoModelForCausalLM": models.HeadcountForCausalLM,
+        "AutoModelForSequenceClassification": models.HeadcountForSequenceClassification,
+    }.items():
+        getattr(transformers, auto_name).register(HeadcountConfig, model_class, exist_ok=True)
+
+
+OUR_MODELS = f"{__package__}.modeling.modeling_headcount"
+REGISTER_AFTER = {
+    "transformers.models.auto.configuration_auto": register_config,
+    "transformers.models.auto.modeling_auto": register_models,
+    OUR_MODELS: register_models,
+}
+finished: set[str] = set()
+
+
+class AfterImport(importlib.abc.MetaPathFinder):
+    """Lets the normal import find the module, and calls a function once the module has run."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname not in REGISTER_AFTER:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+        if spec is None or spec.loader is None:
+            return spec
+        run_module = spec.loader.exec_module
+
+        def run_and_register(module):
+            run_module(module)
+            finished.add(fullname)
+            REGISTER_AFTER[fullname]()
+
+        spec.loader.exec_module = run_and_register
+        return spec
+
+
+def install() -> None:
+    for module, register in REGISTER_AFTER.items():
+        if module in sys.modules:
+            register()
+    if not any(isinstance(finder, AfterImport) for finder in sys.meta_path):
+        sys.meta_path.insert(0, AfterImport())

@@ -1,0 +1,1 @@
+"""Attention, position encodings, pooling and the models."""

@@ -1,0 +1,204 @@
+"""Multi-head attention, written out.
+
+Shapes: B batch, Q queries, K keys, H heads (those not pruned), D head dimension, E hidden size.
+
+    query, key, value   (B, H, Q|K, D)
+    attention_mask      None, boolean (True = visible) or float (added to the scores, -inf = hidden),
+                        broadcastable to (B, H, Q, K)
+    head_mask           (B or 1, H, 1, 1): a gate on each head's output; 1 keeps, 0 removes
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from transformers.cache_utils import Cache, EncoderDecoderCache
+from transformers.pytorch_utils import prune_linear_layer
+
+from ..configuration.configuration_headcount import HeadcountConfig
+from .position_encodings import PositionEncoding
+
+
+def softmax_over_visible(scores: Tensor) -> Tensor:
+    """Softmax over the last axis; a query that sees no key at all gets weights of zero instead of NaN."""
+    sees_nothing = (scores == float("-inf")).all(dim=-1, keepdim=True)
+    return scores.masked_fill(sees_nothing, 0.0).softmax(dim=-1).masked_fill(sees_nothing, 0.0)
+
+
+def eager_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None = None,
+    head_mask: Tensor | None = None,
+    scaling: float = 1.0,
+    dropout: float = 0.0,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Attention step by step. Returns the heads' outputs (B, H, Q, D) and the attention maps (B, H, Q, K)."""
+    # How well does each key answer each query?
+    scores = query @ key.transpose(-2, -1) * scaling
+
+    # Hide what a query must not see.
+    if is_causal:
+        attention_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+    if attention_mask is None:
+        attn_weights = scores.softmax(dim=-1)
+    else:
+        if attention_mask.dtype == torch.bool:
+            scores = scores.masked_fill(~attention_mask, float("-inf"))
+        else:
+            scores = scores + attention_mask
+        attn_weights = softmax_over_visible(scores)
+
+    # Every query reads the values by its weights; then the gates close or weaken heads. The maps stay as they were:
+    # they show where a head looks, whether or not it is listened to.
+    attn_output = nn.functional.dropout(attn_weights, p=dropout) @ value
+    if head_mask is not None:
+        attn_output = attn_output * head_mask
+    return attn_output, attn_weights
+
+
+def sdpa_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None = None,
+    head_mask: Tensor | None = None,
+    scaling: float = 1.0,
+    dropout: float = 0.0,
+    is_causal: bool = False,
+) -> tuple[Tensor, None]:
+    """The same by torch's fused kernel, which keeps no maps. Gates work here too: they act on the heads' outputs."""
+    attn_output = nn.functional.scaled_dot_product_attention(
+        query, key, value, attn_mask=attention_mask, dropout_p=dropout, is_causal=is_causal, scale=scaling
+    )
+    if head_mask is not None:
+        attn_output = attn_output * head_mask
+    return attn_output, None
+
+
+ATTENTION_FUNCTIONS: dict[str, Callable] = {
+    "eager": eager_attention,
+    "sdpa": sdpa_attention,
+}
+
+
+class HeadcountAttention(nn.Module):
+    """One attention layer: self-attention, or cross-attention when it is given the encoder's states.
+
+    `name` is its place in the model, such as `decoder.1.cross`. `heads` are the original numbers of the heads that are
+    left; masks and biases always come for all original heads, and the layer picks its own.
+    """
+
+    def __init__(self, config: HeadcountConfig, name: str, layer_idx: int):
+        super().__init__()
+        self.config = config
+        self.name = name
+        self.layer_idx = layer_idx
+        self.head_dim = config.head_dim
+        pruned = config.pruned_heads.get(name, [])
+        self.heads = [head for head in range(config.num_attention_heads) if head not in pruned]
+
+        width = len(self.heads) * self.head_dim
+        self.q_proj = nn.Linear(config.hidden_size, width)
+        self.k_proj = nn.Linear(config.hidden_size, width)
+        self.v_proj = nn.Linear(config.hidden_size, width)
+        self.out_proj = nn.Linear(width, config.hidden_size)
+
+    def forward(
+        self,
+        hidden_states: Tensor,
+        position_encoding: PositionEncoding,
+        q_ids: Tensor,
+        k_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        is_causal: bool = False,
+        score_factor: Tensor | None = None,
+        head_mask: Tensor | None = None,
+        encoder_hidden_states: Tensor | None = None,
+        past_key_values: Cache | None = None,
+        output_attentions: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Returns (B, Q, E) and, if asked for, the maps (B, H, Q, K)."""
+        batch, queries = hidden_states.shape[:2]
+        is_cross = encoder_hidden_states is not None
+
+        query = self._split_heads(self.q_proj(hidden_states))
+        cache = past_key_values
+        if isinstance(cache, EncoderDecoderCache):
+            cache = cache.cross_attention_cache if is_cross else cache.self_attention_cache
+        if is_cross and past_key_values is not None and past_key_values.is_updated.get(self.layer_idx):
+            # The encoder's keys and values do not change while the decoder writes.
+            query, _ = position_encoding.rotate(query, query, q_ids, q_ids)
+            key, value = cache.layers[self.layer_idx].keys, cache.layers[self.layer_idx].values
+        else:
+            states = encoder_hidden_states if is_cross else hidden_states
+            key, value = self._split_heads(self.k_proj(states)), self._split_heads(self.v_proj(states))
+            query, key = position_encoding.rotate(query, key, q_ids, k_ids if is_cross else q_ids)
+            if cache is not None:
+                key, value = self._remember(cache, key, value)
+                if is_cross:
+                    past_key_values.is_updated[self.layer_idx] = True
+
+        if not self.heads:  # all pruned: what is left of the layer is the bias of its output projection
+            attn_output = hidden_states.new_zeros(batch, queries, 0)
+            maps = hidden_states.new_zeros(batch, 0, queries, k_ids.shape[-1]) if output_attentions else None
+            return self.out_proj(attn_output), maps
+
+        if score_factor is not None:
+            query = query * score_factor
+        if attention_mask is not None and attention_mask.shape[1] > 1:
+            attention_mask = self._pick_heads(attention_mask)
+        if position_encoding.bias_needs_query:
+            position_bias = position_encoding.bias(query * self.head_dim**-0.5, q_ids, k_ids)
+            attention_mask = merge_bias_and_mask(position_bias, attention_mask)
+
+        name = "eager" if output_attentions else self.config._attn_implementation
+        attn_output, attn_weights = ATTENTION_FUNCTIONS[name](
+            query,
+            key,
+            value,
+            attention_mask=attention_mask,
+            head_mask=None if head_mask is None else self._pick_heads(head_mask),
+            scaling=1 / math.sqrt(self.head_dim),
+            dropout=self.config.attention_dropout if self.training else 0.0,
+            is_causal=is_causal,
+        )
+        merged = attn_output.transpose(1, 2).reshape(batch, queries, len(self.heads) * self.head_dim)
+        return self.out_proj(merged), attn_weights if output_attentions else None
+
+    def prune(self, heads: list[int]) -> None:
+        """Removes the parameters of these heads (original numbers); heads that are gone already stay gone."""
+        kept = [head for head in self.heads if head not in heads]
+        rows = [self.heads.index(head) * self.head_dim + i for head in kept for i in range(self.head_dim)]
+        index = torch.tensor(rows, dtype=torch.long)
+        for projection in ("q_proj", "k_proj", "v_proj"):
+            setattr(self, projection, prune_linear_layer(getattr(self, projection), index, dim=0))
+        self.out_proj = prune_linear_layer(self.out_proj, index, dim=1)
+        self.heads = kept
+
+    def _split_heads(self, states: Tensor) -> Tensor:
+        """(B, L, H * D) -> (B, H, L, D)"""
+        return states.view(*states.shape[:2], len(self.heads), self.head_dim).transpose(1, 2)
+
+    def _pick_heads(self, per_head: Tensor) -> Tensor:
+        """The heads that are left, from a tensor (B, all heads, ...)."""
+        return per_head if len(self.heads) == self.config.num_attention_heads else per_head[:, self.heads]
+
+    def _remember(self, cache: Cache, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        if self.heads:
+            return cache.update(key, value, self.layer_idx)
+        # transformers reads the length of the past off the keys; with no heads left, one empty-handed head keeps count.
+        blank = key.new_zeros(key.shape[0], 1, key.shape[2], 1)
+        return cache.update(blank, blank, self.layer_idx)
+
+
+def merge_bias_and_mask(position_bias: Tensor | None, attention_mask: Tensor | None) -> Tensor | None:
+    """One tensor for both: the bias, with -inf where the mask hides a key."""
+    if position_bias is None or attention_mask is None:
+        return attention_mask if position_bias is None else position_bias
+    if attention_mask.dtype == torch.bool:
+        return position_bias.masked_fill(~attention_mask, float("-inf"))
+    return position_bias + attention_mask

@@ -1,0 +1,78 @@
+"""One transformer layer: self-attention, cross-attention in a decoder that reads an encoder, feed-forward network."""
+
+from torch import Tensor, nn
+from transformers.activations import ACT2FN
+from transformers.cache_utils import Cache
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from ..configuration.configuration_headcount import HeadcountConfig
+from .attention import HeadcountAttention
+
+
+class FeedForward(nn.Module):
+    def __init__(self, config: HeadcountConfig):
+        super().__init__()
+        self.up_proj = nn.Linear(config.hidden_size, config.intermediate_size)
+        self.activation = ACT2FN[config.hidden_act]
+        self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size)
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        return self.down_proj(self.activation(self.up_proj(hidden_states)))
+
+
+class HeadcountLayer(GradientCheckpointingLayer):
+    """Every sublayer is wrapped in a residual connection, with its norm before (`pre`) or after (`post`) it."""
+
+    def __init__(self, config: HeadcountConfig, stack: str, layer_idx: int):
+        super().__init__()
+        self.norm_first = config.norm_position == "pre"
+        self.dropout = nn.Dropout(config.dropout)
+
+        def norm() -> nn.LayerNorm:
+            return nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+
+        self.self_attn = HeadcountAttention(config, f"{stack}.{layer_idx}.self", layer_idx)
+        self.self_attn_norm = norm()
+        self.cross_attn = None
+        if stack == "decoder" and config.is_encoder_decoder:
+            self.cross_attn = HeadcountAttention(config, f"{stack}.{layer_idx}.cross", layer_idx)
+            self.cross_attn_norm = norm()
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_norm = norm()
+
+    def forward(
+        self,
+        hidden_states: Tensor,
+        encoder_hidden_states: Tensor | None = None,
+        self_attn_inputs: dict | None = None,
+        cross_attn_inputs: dict | None = None,
+        past_key_values: Cache | None = None,
+        output_attentions: bool = False,
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Returns the hidden states, and the self- and cross-attention maps if asked for.
+
+        The two dicts hold what is particular to each kind of attention: encoding, ids, masks; see the stack.
+        """
+        shared = {"past_key_values": past_key_values, "output_attentions": output_attentions}
+
+        residual = hidden_states
+        hidden_states = self.self_attn_norm(hidden_states) if self.norm_first else hidden_states
+        hidden_states, self_maps = self.self_attn(hidden_states, **self_attn_inputs, **shared)
+        hidden_states = residual + self.dropout(hidden_states)
+        hidden_states = hidden_states if self.norm_first else self.self_attn_norm(hidden_states)
+
+        cross_maps = None
+        if self.cross_attn is not None:
+            residual = hidden_states
+            hidden_states = self.cross_attn_norm(hidden_states) if self.norm_first else hidden_states
+            hidden_states, cross_maps = self.cross_attn(
+                hidden_states, encoder_hidden_states=encoder_hidden_states, **cross_attn_inputs, **shared
+            )
+            hidden_states = residual + self.dropout(hidden_states)
+            hidden_states = hidden_states if self.norm_first else self.cross_attn_norm(hidden_states)
+
+        residual = hidden_states
+        hidden_states = self.feed_forward_norm(hidden_states) if self.norm_first else hidden_states
+        hidden_states = residual + self.dropout(self.feed_forward(hidden_states))
+        hidden_states = hidden_states if self.norm_first else self.feed_forward_norm(hidden_states)
+        return hidden_states, self_maps, cross_maps

@@ -1,0 +1,378 @@
+"""The models: `HeadcountModel` and its three heads, as transformers users know them.
+
+None of the forwards takes `**kwargs`: an argument that would have no effect is a TypeError, not a silence.
+"""
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers import initialization as init
+from transformers.cache_utils import Cache
+from transformers.modeling_outputs import (
+    CausalLMOutputWithCrossAttentions,
+    Seq2SeqLMOutput,
+    Seq2SeqModelOutput,
+    SequenceClassifierOutput,
+)
+from transformers.utils import can_return_tuple
+
+from ..configuration.configuration_headcount import HeadcountConfig
+from .generation import HeadcountGenerationMixin
+from .heads import HeadsMixin
+from .pooling import POOLERS
+from .position_schemes import POSITION_SCHEMES
+from .stack import HeadcountStack, StackOutput
+
+
+def shift_right(labels: Tensor, decoder_start_token_id: int, pad_token_id: int) -> Tensor:
+    """Decoder inputs from labels, and the only place where they are made.
+
+    The first input is the start token, which is also what `generate()` starts from; then every input is the label
+    before it. Ignored labels (-100) become padding.
+
+        labels  1 1 8 8 eos          inputs  start 1 1 8 8
+    """
+    inputs = torch.full_like(labels, decoder_start_token_id)
+    inputs[:, 1:] = labels[:, :-1]
+    return inputs.masked_fill(inputs == -100, pad_token_id)
+
+
+class HeadcountPreTrainedModel(HeadsMixin, PreTrainedModel):
+    config: HeadcountConfig
+    config_class = HeadcountConfig
+    base_model_prefix = "model"
+    supports_gradient_checkpointing = True
+    architectures_served: tuple[str, ...] = ("encoder-decoder", "decoder", "encoder")
+    _no_split_modules = ["HeadcountLayer"]
+    _skip_keys_device_placement = ["past_key_values"]
+    _supports_sdpa = True
+    _can_compile_fullgraph = True
+
+    def __init__(self, config: HeadcountConfig, *args, **kwargs):
+        config.validate()
+        if config.architecture not in self.architectures_served:
+            raise ValueError(
+                f"{type(self).__name__} cannot serve architecture={config.architecture!r}; "
+                f"expected {' or '.join(map(repr, self.architectures_served))}."
+            )
+        super().__init__(config, *args, **kwargs)
+
+    def _init_weights(self, module: nn.Module) -> None:
+        if hasattr(module, "init_parameters"):
+            module.init_parameters()
+        elif isinstance(module, nn.Linear):
+            init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                init.zeros_(module.bias)
+        elif isinstance(module, nn.LayerNorm):
+            init.ones_(module.weight)
+            init.zeros_(module.bias)
+
+    def make_position_ids(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, stack: str | None = None
+    ) -> Tensor:
+        """The ids that `config.position_scheme` gives these tokens, (batch or 1, length).
+
+        `stack` is the one that reads them, "encoder" or "decoder"; by default the first one of the model.
+        """
+        stack = stack or ("decoder" if self.config.architecture == "decoder" else "encoder")
+        slots = torch.arange(input_ids.shape[1], device=input_ids.device)
+        scheme = POSITION_SCHEMES[self.config.position_scheme]
+        return scheme(slots, input_ids, attention_mask, self.config, stack, self.training)
+
+    def _flags(self, output_attentions: bool | None, output_hidden_states: bool | None) -> dict[str, bool]:
+        config = self.config
+        return {
+            "output_attentions": config.output_attentions if output_attentions is None else output_attentions,
+            "output_hidden_states": config.output_hidden_states
+            if output_hidden_states is None
+            else output_hidden_states,
+        }
+
+
+class HeadcountModel(HeadcountPreTrainedModel):
+    """The stacks without a head: an encoder, a decoder, or both, as `config.architecture` says.
+
+    Gives `Seq2SeqModelOutput` with both stacks, `StackOutput` with one.
+    """
+
+    _tied_weights_keys = {"decoder.embed_tokens.weight": "encoder.embed_tokens.weight"}
+
+    def __init__(self, config: HeadcountConfig):
+        super().__init__(config)
+        if not config.is_encoder_decoder:
+            self._tied_weights_keys = None
+        if config.architecture != "decoder":
+            self.encoder = HeadcountStack(config, "encoder")
+        if config.architecture != "encoder":
+            self.decoder = HeadcountStack(config, "decoder")
+        self.post_init()
+
+    @property
+    def first_stack(self) -> HeadcountStack:
+        return self.decoder if self.config.architecture == "decoder" else self.encoder
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.first_stack.embed_tokens
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.first_stack.embed_tokens = value
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        head_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        decoder_position_ids: Tensor | None = None,
+        decoder_head_mask: Tensor | None = None,
+        cross_attn_head_mask: Tensor | None = None,
+        decoder_inputs_embeds: Tensor | None = None,
+        encoder_outputs: StackOutput | tuple | None = None,
+        past_key_values: Cache | None = None,
+        use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+    ) -> Seq2SeqModelOutput | StackOutput:
+        flags = self._flags(output_attentions, output_hidden_states)
+        if use_cache is None:
+            use_cache = self.config.use_cache and not self.training
+        use_cache = use_cache and self.config.architecture != "encoder"
+        own = {
+            "input_ids": input_ids,
+            "attention_mask": attention_mask,
+            "position_ids": position_ids,
+            "head_mask": head_mask,
+            "inputs_embeds": inputs_embeds,
+        }
+        if not self.config.is_encoder_decoder:
+            other = {
+                "decoder_input_ids": decoder_input_ids,
+                "decoder_attention_mask": decoder_attention_mask,
+                "decoder_position_ids": decoder_position_ids,
+                "decoder_head_mask": decoder_head_mask,
+                "cross_attn_head_mask": cross_attn_head_mask,
+                "decoder_inputs_embeds": decoder_inputs_embeds,
+                "encoder_outputs": encoder_outputs,
+            }
+            given = [name for name, value in other.items() if value is not None]
+            if given:
+                raise ValueError(
+                    f"{given[0]} has no effect with architecture={self.config.architecture!r}; expected None."
+                )
+            return self.first_stack(**own, past_key_values=past_key_values, use_cache=use_cache, **flags)
+
+        if encoder_outputs is None:
+            encoder_outputs = self.encoder(**own, **flags)
+        elif head_mask is not None or position_ids is not None:
+            name = "position_ids" if head_mask is None else "head_mask"
+            raise ValueError(f"{name} has no effect on encoder_outputs that are computed already; expected None.")
+        decoded = self.decoder(
+            input_ids=decoder_input_ids,
+            attention_mask=decoder_attention_mask,
+            position_ids=decoder_position_ids,
+            inputs_embeds=decoder_inputs_embeds,
+            head_mask=decoder_head_mask,
+            cross_attn_head_mask=cross_attn_head_mask,
+            encoder_hidden_states=encoder_outputs[0],
+            encoder_attention_mask=attention_mask,
+            encoder_position_ids=getattr(encoder_outputs, "position_ids", None),
+            past_key_values=past_key_values,
+            use_cache=use_cache,
+            **flags,
+        )
+        return Seq2SeqModelOutput(
+            last_hidden_state=decoded.last_hidden_state,
+            past_key_values=decoded.past_key_values,
+            decoder_hidden_states=decoded.hidden_states,
+            decoder_attentions=decoded.attentions,
+            cross_attentions=decoded.cross_attentions,
+            encoder_last_hidden_state=encoder_outputs[0],
+            encoder_hidden_states=getattr(encoder_outputs, "hidden_states", None),
+            encoder_attentions=getattr(encoder_outputs, "attentions", None),
+        )
+
+
+class LanguageModelHead(HeadcountPreTrainedModel, HeadcountGenerationMixin):
+    """What both generating models share: the stacks, and an output projection that may be tied to the embeddings."""
+
+    def __init__(self, config: HeadcountConfig):
+        super().__init__(config)
+        self.model = HeadcountModel(config)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.post_init()
+
+    def get_output_embeddings(self) -> nn.Module:
+        return self.lm_head
+
+    def set_output_embeddings(self, value: nn.Module) -> None:
+        self.lm_head = value
+
+    def _logits(self, hidden_states: Tensor) -> Tensor:
+        if self.config.tie_word_embeddings:
+            # Embeddings start at unit size per feature; without this, tied logits would start sqrt(E) too large (as in T5).
+            hidden_states = hidden_states * self.config.hidden_size**-0.5
+        return self.lm_head(hidden_states)
+
+
+class HeadcountForConditionalGeneration(LanguageModelHead):
+    """Encoder-decoder that writes an answer: addition as sequence to sequence."""
+
+    architectures_served = ("encoder-decoder",)
+    _tied_weights_keys = {"lm_head.weight": "model.encoder.embed_tokens.weight"}
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        head_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        decoder_position_ids: Tensor | None = None,
+        decoder_head_mask: Tensor | None = None,
+        cross_attn_head_mask: Tensor | None = None,
+        decoder_inputs_embeds: Tensor | None = None,
+        encoder_outputs: StackOutput | tuple | None = None,
+        past_key_values: Cache | None = None,
+        labels: Tensor | None = None,
+        use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+    ) -> Seq2SeqLMOutput:
+        """`labels` (batch, length), -100 where nothing is to be learned; decoder inputs are made from them."""
+        if labels is not None and decoder_input_ids is None and decoder_inputs_embeds is None:
+            decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+        outputs = self.model(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            position_ids=position_ids,
+            head_mask=head_mask,
+            inputs_embeds=inputs_embeds,
+            decoder_input_ids=decoder_input_ids,
+            decoder_attention_mask=decoder_attention_mask,
+            decoder_position_ids=decoder_position_ids,
+            decoder_head_mask=decoder_head_mask,
+            cross_attn_head_mask=cross_attn_head_mask,
+            decoder_inputs_embeds=decoder_inputs_embeds,
+            encoder_outputs=encoder_outputs,
+            past_key_values=past_key_values,
+            use_cache=False if labels is not None else use_cache,
+            output_attentions=output_attentions,
+            output_hidden_states=output_hidden_states,
+            return_dict=True,
+        )
+        logits = self._logits(outputs.last_hidden_state)
+        loss = None
+        if labels is not None:
+            loss = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=-100)
+        rest = {name: value for name, value in outputs.items() if name != "last_hidden_state"}
+        return Seq2SeqLMOutput(loss=loss, logits=logits, **rest)
+
+    def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
+        return shift_right(labels, self.config.decoder_start_token_id, self.config.pad_token_id)
+
+
+class HeadcountForCausalLM(LanguageModelHead):
+    """Decoder only: continues its prompt."""
+
+    architectures_served = ("decoder",)
+    _tied_weights_keys = {"lm_head.weight": "model.decoder.embed_tokens.weight"}
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        head_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        past_key_values: Cache | None = None,
+        labels: Tensor | None = None,
+        use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+    ) -> CausalLMOutputWithCrossAttentions:
+        """`labels` (batch, length) are the tokens themselves, -100 where nothing is to be learned; shifted in here."""
+        outputs = self.model(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            position_ids=position_ids,
+            head_mask=head_mask,
+            inputs_embeds=inputs_embeds,
+            past_key_values=past_key_values,
+            use_cache=False if labels is not None else use_cache,
+            output_attentions=output_attentions,
+            output_hidden_states=output_hidden_states,
+            return_dict=True,
+        )
+        logits = self._logits(outputs.last_hidden_state)
+        loss = None
+        if labels is not None:
+            loss = nn.functional.cross_entropy(
+                logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten(), ignore_index=-100
+            )
+        return CausalLMOutputWithCrossAttentions(
+            loss=loss,
+            logits=logits,
+            past_key_values=outputs.past_key_values,
+            hidden_states=outputs.hidden_states,
+            attentions=outputs.attentions,
+        )
+
+
+class HeadcountForSequenceClassification(HeadcountPreTrainedModel):
+    """Encoder, pooling and a linear classifier: "is this sequence sorted?"."""
+
+    architectures_served = ("encoder",)
+
+    def __init__(self, config: HeadcountConfig):
+        super().__init__(config)
+        self.model = HeadcountModel(config)
+        self.pooler = POOLERS[config.pooling_type](config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        head_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+    ) -> SequenceClassifierOutput:
+        outputs = self.model(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            position_ids=position_ids,
+            head_mask=head_mask,
+            inputs_embeds=inputs_embeds,
+            output_attentions=output_attentions,
+            output_hidden_states=output_hidden_states,
+            return_dict=True,
+        )
+        logits = self.classifier(self.dropout(self.pooler(outputs.last_hidden_state, attention_mask)))
+        loss = None if labels is None else nn.functional.cross_entropy(logits, labels)
+        return SequenceClassifierOutput(
+            loss=loss, logits=logits, hidden_states=outputs.hidden_states, attentions=outputs.attentions
+        )
+
+
+__all__ = [
+    "HeadcountForCausalLM",
+    "HeadcountForConditionalGeneration",
+    "HeadcountForSequenceClassification",
+    "HeadcountModel",
+    "HeadcountPreTrainedModel",
+]

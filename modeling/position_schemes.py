@@ -1,0 +1,131 @@
+"""Position schemes: which integer id every token gets. What an encoding makes of the ids is its own affair.
+
+Every scheme is a function `scheme(slots, input_ids, attention_mask, config, stack, training) -> ids`:
+
+    slots           (L,) = 0..L-1, the places in the sequence
+    input_ids       (B, L), or None where the tokens of the whole sequence are not at hand
+    attention_mask  (B, L), nonzero for real tokens, or None
+    stack           "encoder" or "decoder"
+    ids             (B, L), or (1, L) if all rows share them
+
+Ids of padding mean nothing. While a decoder writes, a scheme is asked again for the whole sequence at every step, and
+the ids of earlier tokens must not change: their keys are in the cache.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from ..configuration.configuration_headcount import HeadcountConfig
+
+
+OTHER_ID, OPERATOR_ID, FIRST_DIGIT_ID = 0, 1, 2
+
+
+def sequential(slots, input_ids, attention_mask, config: HeadcountConfig, stack: str, training: bool) -> Tensor:
+    """0, 1, 2, ... for the real tokens, wherever the padding is."""
+    if attention_mask is None:
+        return slots[None]
+    if not torch.compiler.is_compiling() and bool((attention_mask[:, 0] != 0).all()):
+        return slots[None]  # nothing is padded on the left; ids shared by all rows cost less memory
+    return (attention_mask.long().cumsum(-1) - 1).clamp(min=0)
+
+
+def randomized(slots, input_ids, attention_mask, config: HeadcountConfig, stack: str, training: bool) -> Tensor:
+    """Ruoss et al. 2023, https://arxiv.org/abs/2305.16843: an ordered random subset of a larger range.
+
+    In training every row draws its own subset of 0..max_position_embeddings-1. Otherwise ids must not be random: an
+    encoder, which knows the length, spreads its tokens evenly over the range; a decoder counts up by one.
+    """
+    order = sequential(slots, input_ids, attention_mask, config, stack, training)
+    span, length = config.max_position_embeddings, slots.shape[0]
+    if length > span:
+        raise ValueError(
+            f"a sequence of {length} tokens does not fit into position_scheme='randomized' over "
+            f"max_position_embeddings={span} ids; expected at most {span} tokens."
+        )
+    if training:
+        rows = order.shape[0] if input_ids is None else input_ids.shape[0]
+        drawn = torch.rand(rows, span, device=slots.device).topk(length, dim=-1).indices.sort(dim=-1).values
+        return drawn.gather(-1, order.expand(rows, -1))
+    if stack == "decoder":
+        return order
+    count = length if attention_mask is None else attention_mask.bool().sum(-1, keepdim=True).clamp(min=1)
+    return (2 * order + 1) * span // (2 * count)
+
+
+def coupled(slots, input_ids, attention_mask, config: HeadcountConfig, stack: str, training: bool) -> Tensor:
+    """Cho et al. 2024, https://arxiv.org/abs/2405.20671: digits of equal significance share an id.
+
+    Operands are written most significant digit first. With `answer_order="reversed"` the units of operands and answer
+    have id 2, the tens 3, and so on; with "plain" the ids count from the left, and the answer must have one digit
+    more than the operands, which are padded with zeros to one length. Operators and the start of the answer have id 1,
+    bos, eos and padding 0. The alignment of digits is built in by hand; say so next to its results.
+
+        bos 3 7 4 + 8 1 4 = 8 8 1 1
+          0 4 3 2 1 4 3 2 1 2 3 4 5
+    """
+    is_digit = _digits(input_ids, config)
+    if config.is_encoder_decoder:
+        in_answer = torch.full_like(is_digit, stack == "decoder")
+    else:
+        in_answer = (input_ids == config.answer_start_token_id).cumsum(-1) > 0
+    from_left = _place_in_run(is_digit)
+    if config.answer_order == "reversed":
+        from_right = _place_in_run(is_digit.flip(-1)).flip(-1)
+        place = torch.where(in_answer, from_left, from_right)
+    else:
+        place = torch.where(in_answer, from_left, from_left + 1)
+    ids = torch.where(is_digit, FIRST_DIGIT_ID + place, OPERATOR_ID)
+    idle = [token for token in (config.pad_token_id, config.bos_token_id, config.eos_token_id) if token is not None]
+    is_idle = torch.isin(input_ids, torch.tensor(idle, device=input_ids.device))
+    if config.is_encoder_decoder and stack == "decoder":
+        is_idle = is_idle & (input_ids != config.decoder_start_token_id)  # it stands where a single stack has its "="
+    return _with_random_offset(ids.masked_fill(is_idle, OTHER_ID), config, training)
+
+
+def abacus(slots, input_ids, attention_mask, config: HeadcountConfig, stack: str, training: bool) -> Tensor:
+    """McLeish et al. 2024, https://arxiv.org/abs/2405.17399: a digit's id is its place within its number, from 1.
+
+        bos 3 7 4 + 8 1 4 = 8 8 1 1
+          0 1 2 3 0 1 2 3 0 1 2 3 4
+
+    In the paper all numbers are written least significant digit first, so that equal ids mean equal significance.
+    """
+    is_digit = _digits(input_ids, config)
+    ids = torch.where(is_digit, _place_in_run(is_digit) + 1, OTHER_ID)
+    return _with_random_offset(ids, config, training)
+
+
+def _digits(input_ids: Tensor | None, config: HeadcountConfig) -> Tensor:
+    if input_ids is None:
+        raise ValueError(
+            f"position_scheme={config.position_scheme!r} makes ids from the tokens of the whole sequence, which are not "
+            "at hand here (cached decoding, inputs_embeds or encoder_outputs); expected explicit position_ids, as "
+            "model.make_position_ids(input_ids) gives them."
+        )
+    return torch.isin(input_ids, torch.tensor(config.digit_token_ids, device=input_ids.device))
+
+
+def _place_in_run(is_digit: Tensor) -> Tensor:
+    """0, 1, 2, ... within every run of digits: [x 3 7 + 8] -> [. 0 1 . 0]"""
+    count = is_digit.long().cumsum(-1)
+    before_run = torch.where(is_digit, 0, count).cummax(-1).values
+    return (count - before_run - 1).clamp(min=0)
+
+
+def _with_random_offset(ids: Tensor, config: HeadcountConfig, training: bool) -> Tensor:
+    """While training, one offset per batch moves all ids but 0, so that large ids are seen on short numbers."""
+    if not training or config.max_random_offset == 0:
+        return ids
+    offset = torch.randint(config.max_random_offset + 1, (), device=ids.device)
+    return torch.where(ids == OTHER_ID, ids, ids + offset)
+
+
+POSITION_SCHEMES: dict[str, Callable[..., Tensor]] = {
+    "sequential": sequential,
+    "randomized": randomized,
+    "coupled": coupled,
+    "abacus": abacus,
+}

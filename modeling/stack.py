@@ -1,0 +1,235 @@
+"""A stack of layers: the encoder, the decoder, or the only stack of a model.
+
+Shapes: B batch, Q tokens of this call, K keys (with a cache: past and present), H heads, E hidden size.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
+from transformers.utils import ModelOutput, can_return_tuple
+
+from ..configuration.configuration_headcount import HeadcountConfig
+from .attention import merge_bias_and_mask
+from .embeddings import EMBEDDINGS
+from .heads import expand_head_mask
+from .layers import HeadcountLayer
+from .masking import visible_keys
+from .normalizers import NORMALIZERS
+from .position_encodings import POSITION_ENCODINGS, PositionEncoding
+from .position_schemes import POSITION_SCHEMES
+
+
+@dataclass
+class StackOutput(ModelOutput):
+    last_hidden_state: Tensor | None = None
+    past_key_values: Cache | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
+    cross_attentions: tuple[Tensor, ...] | None = None
+    position_ids: Tensor | None = None  # (B, Q): the decoder needs the encoder's, if cross-attention sees positions
+
+
+class HeadcountStack(nn.Module):
+    """Embeds tokens, works out who sees whom from where, and passes the states through its layers.
+
+    Masks and biases are made once here, not in every layer.
+    """
+
+    def __init__(self, config: HeadcountConfig, stack: str):
+        super().__init__()
+        self.config = config
+        self.stack = stack
+        self.causal = stack == "decoder" or config.attention_direction == "causal"
+        self.has_cross_attention = stack == "decoder" and config.is_encoder_decoder
+        num_layers = config.decoder_layers if self.has_cross_attention else config.num_hidden_layers
+
+        self.embed_tokens = EMBEDDINGS[config.embedding_type](config)
+        encoding = POSITION_ENCODINGS[config.position_embedding_type]
+        self.position_encoding = encoding(config, causal=self.causal)
+        self.cross_position_encoding = None
+        if self.has_cross_attention:
+            cross_encoding = encoding if config.cross_attention_positions else PositionEncoding
+            self.cross_position_encoding = cross_encoding(config, cross=True)
+        self.dropout = nn.Dropout(config.dropout)
+        self.layers = nn.ModuleList(HeadcountLayer(config, stack, i) for i in range(num_layers))
+        pre_norm = config.norm_position == "pre"
+        self.final_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps) if pre_norm else nn.Identity()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        head_mask: Tensor | None = None,
+        encoder_hidden_states: Tensor | None = None,
+        encoder_attention_mask: Tensor | None = None,
+        encoder_position_ids: Tensor | None = None,
+        cross_attn_head_mask: Tensor | None = None,
+        past_key_values: Cache | None = None,
+        use_cache: bool = False,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+    ) -> StackOutput:
+        """`attention_mask` (B, K) and `position_ids` (B, K) cover past and present tokens, where there is a past."""
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ValueError("expected exactly one of input_ids and inputs_embeds.")
+        hidden_states = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
+        batch, queries = hidden_states.shape[:2]
+        if use_cache and past_key_values is None:
+            past_key_values = self._new_cache()
+
+        past, num_keys = self._past(past_key_values, queries)
+        query_slots = torch.arange(queries, device=hidden_states.device) + past
+        attention_mask = self._check_padding(attention_mask, batch, queries, past, num_keys)
+        q_ids, k_ids = self._position_ids(input_ids, attention_mask, position_ids, query_slots, past, num_keys)
+        visible = visible_keys(attention_mask, query_slots, num_keys, self.causal, self.config.attention_window)
+        jitter = self._draw_jitter(hidden_states)
+
+        self_attn_inputs = self._attention_inputs(
+            self.position_encoding, q_ids, k_ids, visible, num_keys, jitter, hidden_states.dtype
+        )
+        plain = attention_mask is None and self.config.attention_window is None
+        if plain and self.causal and queries == num_keys and not self.position_encoding.uses_bias():
+            self_attn_inputs |= {"attention_mask": None, "is_causal": True}  # the kernel needs no mask for this
+        cross_attn_inputs = None
+        if self.has_cross_attention:
+            encoder_keys = encoder_hidden_states.shape[1]
+            encoder_ids = self._encoder_ids(encoder_position_ids, encoder_attention_mask, encoder_hidden_states)
+            seen = visible_keys(encoder_attention_mask, query_slots, encoder_keys, causal=False, window=None)
+            cross_attn_inputs = self._attention_inputs(
+                self.cross_position_encoding, q_ids, encoder_ids, seen, encoder_keys, jitter, hidden_states.dtype
+            )
+
+        own_mask = "decoder_head_mask" if self.has_cross_attention else "head_mask"
+        self_gates = self._gates(head_mask, own_mask, hidden_states)
+        cross_gates = self._gates(cross_attn_head_mask, "cross_attn_head_mask", hidden_states)
+
+        hidden_states = self.dropout(self.position_encoding.embed(hidden_states, q_ids))
+        all_hidden, all_maps, all_cross_maps = [], [], []
+        for index, layer in enumerate(self.layers):
+            all_hidden.append(hidden_states)
+            # What carries gradients goes in by position, as gradient checkpointing asks for.
+            hidden_states, maps, cross_maps = layer(
+                hidden_states,
+                encoder_hidden_states,
+                self_attn_inputs | {"head_mask": self_gates[index]},
+                cross_attn_inputs and cross_attn_inputs | {"head_mask": cross_gates[index]},
+                past_key_values=past_key_values,
+                output_attentions=output_attentions,
+            )
+            all_maps.append(maps)
+            all_cross_maps.append(cross_maps)
+        hidden_states = self.final_norm(hidden_states)
+        all_hidden.append(hidden_states)
+
+        return StackOutput(
+            last_hidden_state=hidden_states,
+            past_key_values=past_key_values,
+            hidden_states=tuple(all_hidden) if output_hidden_states else None,
+            attentions=tuple(all_maps) if output_attentions else None,
+            cross_attentions=tuple(all_cross_maps) if output_attentions and self.has_cross_attention else None,
+            position_ids=q_ids.expand(batch, -1),
+        )
+
+    def _new_cache(self) -> Cache:
+        if self.has_cross_attention:
+            return EncoderDecoderCache(DynamicCache(), DynamicCache())
+        return DynamicCache()
+
+    def _past(self, cache: Cache | None, queries: int) -> tuple[int | Tensor, int]:
+        """How many tokens the cache holds, and how many keys attention will see (a static cache: all its slots)."""
+        if cache is None:
+            return 0, queries
+        if self.has_cross_attention:
+            if not isinstance(cache, EncoderDecoderCache):
+                raise TypeError(f"past_key_values is a {type(cache).__name__}, expected an EncoderDecoderCache.")
+            cache = cache.self_attention_cache
+        return cache.get_seq_length(), cache.get_mask_sizes(queries, 0)[0]
+
+    def _check_padding(self, mask, batch: int, queries: int, past: int | Tensor, num_keys: int) -> Tensor | None:
+        if mask is None:
+            return None
+        total = past + queries if isinstance(past, int) else num_keys
+        fits = mask.shape[1] == total if isinstance(past, int) else mask.shape[1] <= total
+        if mask.ndim != 2 or mask.shape[0] != batch or not fits:
+            name = "decoder_attention_mask" if self.has_cross_attention else "attention_mask"
+            raise ValueError(
+                f"{name} has shape {tuple(mask.shape)}, expected ({batch}, {total}): past and present tokens."
+            )
+        return nn.functional.pad(mask, (0, num_keys - mask.shape[1]), value=1)  # slots to come; causality hides them
+
+    def _position_ids(self, input_ids, attention_mask, position_ids, query_slots, past, num_keys):
+        """Ids of the queries (B or 1, Q) and of the keys (B or 1, K)."""
+        queries = query_slots.shape[0]
+        starts_here = isinstance(past, int) and past == 0
+        if position_ids is None:
+            length = queries if starts_here else num_keys
+            mask = None if attention_mask is None else attention_mask[:, :length]
+            slots = torch.arange(length, device=query_slots.device)
+            scheme = POSITION_SCHEMES[self.config.position_scheme]
+            ids = scheme(slots, input_ids if starts_here else None, mask, self.config, self.stack, self.training)
+            q_ids = ids if starts_here else ids[:, query_slots]
+        else:
+            ids = position_ids if position_ids.ndim == 2 else position_ids[None]
+            q_ids = ids[:, -queries:]
+            known = ids.shape[1] == past + queries if isinstance(past, int) else queries < ids.shape[1] <= num_keys
+            if not known and (self.position_encoding.uses_bias() or ids.shape[1] != queries):
+                raise ValueError(
+                    f"position_ids has length {ids.shape[1]}, expected {past + queries}: "
+                    f"{self.config.position_embedding_type!r} needs the ids of all tokens, past ({past}) and present "
+                    f"({queries})."
+                )
+        return q_ids, nn.functional.pad(ids, (0, num_keys - ids.shape[1]))
+
+    def _encoder_ids(self, encoder_position_ids, encoder_attention_mask, encoder_hidden_states) -> Tensor:
+        if encoder_position_ids is not None:
+            return encoder_position_ids
+        slots = torch.arange(encoder_hidden_states.shape[1], device=encoder_hidden_states.device)
+        if not self.config.cross_attention_positions:
+            return slots[None]  # no encoding will look at them
+        scheme = POSITION_SCHEMES[self.config.position_scheme]
+        return scheme(slots, None, encoder_attention_mask, self.config, "encoder", self.training)
+
+    def _draw_jitter(self, hidden_states: Tensor) -> Tensor | None:
+        if self.config.score_jitter is None or not self.training:
+            return None
+        low = self.config.score_jitter
+        return low + (1 - low) * torch.rand((), device=hidden_states.device)
+
+    def _attention_inputs(self, encoding, q_ids, k_ids, visible, num_keys, jitter, dtype) -> dict:
+        """What all layers of this stack share, for one kind of attention."""
+
+        def count() -> Tensor:
+            if visible is None:
+                return torch.tensor(num_keys, device=q_ids.device)
+            return visible.sum(dim=-1, keepdim=True)
+
+        factor = NORMALIZERS[self.config.attention_normalizer](count)
+        if jitter is not None:
+            factor = jitter if factor is None else factor * jitter
+        bias = None
+        if encoding.uses_bias() and not encoding.bias_needs_query:
+            bias = encoding.bias(None, q_ids, k_ids)
+            if factor is not None:
+                hidden = bias == float("-inf")  # -inf * log(1) would be NaN
+                bias = (bias.masked_fill(hidden, 0.0) * factor).masked_fill(hidden, float("-inf"))
+            bias = bias.to(dtype)
+        return {
+            "position_encoding": encoding,
+            "q_ids": q_ids,
+            "k_ids": k_ids,
+            "attention_mask": merge_bias_and_mask(bias, visible),
+            "score_factor": None if factor is None else factor.to(dtype),
+        }
+
+    def _gates(self, mask: Tensor | None, name: str, hidden_states: Tensor) -> list[Tensor | None]:
+        """One gate tensor (B or 1, H, 1, 1) per layer."""
+        num_layers, num_heads = len(self.layers), self.config.num_attention_heads
+        mask = expand_head_mask(mask, name, num_layers, num_heads, hidden_states.shape[0])
+        if mask is None:
+            return [None] * num_layers
+        return list(mask.to(hidden_states)[..., None, None].unbind(dim=1))

@@ -1,0 +1,53 @@
+"""The command line `headcount`: puts the verbs together and turns users' mistakes into one sentence and exit code 2."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from . import env, ls
+
+
+app = typer.Typer(
+    name="headcount",
+    help="Attention heads that count, and which heads count: small transformers that really compute.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("env")(env.main)
+app.command("ls")(ls.main)
+
+
+def print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"headcount {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+# typer carries its own copy of click, whose base class for a user's mistake has no public name of its own.
+UserError = next(parent for parent in typer.BadParameter.__mro__ if parent.__name__ == "ClickException")
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Runs the command line and returns its exit code: 0, or 2 after one sentence on standard error."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        return app(arguments or ["--help"], standalone_mode=False) or 0
+    except UserError as error:
+        print(f"headcount: {error.format_message()}", file=sys.stderr)
+        return 2
+    except (typer.Abort, KeyboardInterrupt):
+        print("headcount: interrupted", file=sys.stderr)
+        return 130

@@ -1,0 +1,45 @@
+"""`headcount ls FAMILY`: what there is to choose from.
+
+headcount ls encodings
+headcount ls poolers --json
+"""
+
+import json
+from typing import Annotated
+
+import typer
+
+from ..configuration import choices
+from ..configuration.rules import nearest
+
+
+# Family -> (config field or argument that takes the name, its choices)
+FAMILIES = {
+    "encodings": ("position_embedding_type", choices.POSITION_ENCODINGS),
+    "schemes": ("position_scheme", choices.POSITION_SCHEMES),
+    "poolers": ("pooling_type", choices.POOLERS),
+    "attention": ("attn_implementation", choices.ATTENTION_FUNCTIONS),
+    "normalizers": ("attention_normalizer", choices.NORMALIZERS),
+    "embeddings": ("embedding_type", choices.EMBEDDINGS),
+    "architectures": ("architecture", choices.ARCHITECTURES),
+}
+
+
+def main(
+    family: Annotated[str, typer.Argument(help="One of: " + ", ".join(FAMILIES) + ".", metavar="FAMILY")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """List the encodings, schemes, poolers, ... that a config can name."""
+    if family not in FAMILIES:
+        raise typer.BadParameter(
+            f"there is no family {family!r}; expected one of {', '.join(FAMILIES)}.{nearest(family, FAMILIES)}"
+        )
+    field, names = FAMILIES[family]
+    if as_json:
+        print(
+            json.dumps([{"name": name, "field": field, "description": text} for name, text in names.items()], indent=2)
+        )
+        return
+    width = max(map(len, names))
+    for name, text in names.items():
+        print(f"{name:{width}}  {text}")
