@@ -38,7 +38,7 @@ POOLERS = {
     "first": "the first token",
     "last": "the last token",
     "attention": "average weighted by a trained score per token",
-    "violation": "minimum, minimum and mean difference of neighbours, first and last, through a linear layer; hand-made",
+    "violation": "minimum, minimum and mean neighbour difference, first and last, in a linear layer; hand-made",
 }
 
 ATTENTION_FUNCTIONS = {

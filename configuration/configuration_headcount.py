@@ -108,7 +108,7 @@ class HeadcountConfig(PreTrainedConfig):
       the same number unless given.
     - `position_embedding_type` is how attention sees positions, `position_scheme` which integer id a token gets.
     - `position_overflow`: what `learned` does with an id outside of its table: `error`, or `clamp` to its ends.
-    - `position_bias_scale`: factor on trained bias tables; around 10 to 20 lets Adam move them at the pace of the rest.
+    - `position_bias_scale`: factor on trained bias tables; 10 to 20 lets Adam move them at the pace of the rest.
     - `relative_bias_first_token`: `relative_bias` gives the key with id 0 a bias of its own.
     - `cross_attention_positions`: `rotate` and `bias` of the encoding act in cross-attention too, on the difference
       of decoder and encoder ids; meant for ids that are comparable, such as `coupled`.
@@ -284,13 +284,13 @@ class HeadcountConfig(PreTrainedConfig):
             )
         if encoding == "sinusoidal" and self.hidden_size % 2:
             raise ValueError(
-                f"position_embedding_type='sinusoidal' cannot serve hidden_size={self.hidden_size}; expected an even one."
+                f"position_embedding_type='sinusoidal' cannot serve hidden_size={self.hidden_size}; expected it even."
             )
         if encoding == "alibi_directional":
             if self.architecture != "encoder" or self.attention_direction != "bidirectional":
                 raise ValueError(
-                    "position_embedding_type='alibi_directional' cannot serve causal attention, where its forward-looking "
-                    "heads would see themselves only; expected architecture='encoder' with "
+                    "position_embedding_type='alibi_directional' cannot serve causal attention, where its "
+                    "forward-looking heads would see themselves only; expected architecture='encoder' with "
                     "attention_direction='bidirectional'."
                 )
             if self.num_attention_heads % 2:
@@ -300,29 +300,24 @@ class HeadcountConfig(PreTrainedConfig):
                 )
         if self.cross_attention_positions and encoding in ("none", "sinusoidal", "learned"):
             raise ValueError(
-                f"cross_attention_positions=True has no effect with position_embedding_type={encoding!r}, which acts on "
-                "the embeddings only; expected one that acts inside of attention, such as rotary or relative_bias."
+                f"cross_attention_positions=True has no effect with position_embedding_type={encoding!r}, which acts "
+                "on the embeddings only; expected one that acts inside of attention, such as rotary or relative_bias."
             )
         if self.relative_attention_max_distance <= self.relative_attention_num_buckets // 2:
             raise ValueError(
-                f"relative_attention_max_distance={self.relative_attention_max_distance} is not allowed; expected more "
-                f"than half of relative_attention_num_buckets={self.relative_attention_num_buckets}."
+                f"relative_attention_max_distance={self.relative_attention_max_distance} is not allowed; expected "
+                f"more than half of relative_attention_num_buckets={self.relative_attention_num_buckets}."
             )
         if self.position_scheme in ("coupled", "abacus") and self.digit_token_ids is None:
             raise ValueError(
-                f"digit_token_ids=None is not allowed with position_scheme={self.position_scheme!r}; expected the list "
-                "of the token ids of the digits."
+                f"digit_token_ids=None is not allowed with position_scheme={self.position_scheme!r}; expected the "
+                "list of the token ids of the digits."
             )
-        if self.position_scheme == "coupled" and self.architecture != "encoder-decoder":
-            if self.answer_start_token_id is None:
-                raise ValueError(
-                    "answer_start_token_id=None is not allowed with position_scheme='coupled' in a single stack; "
-                    "expected the token id that stands before the answer, such as that of '='."
-                )
-        elif self.answer_start_token_id is not None and self.is_encoder_decoder:
+        needs_marker = self.position_scheme == "coupled" and self.architecture != "encoder-decoder"
+        if needs_marker and self.answer_start_token_id is None:
             raise ValueError(
-                f"answer_start_token_id={self.answer_start_token_id} has no effect with architecture='encoder-decoder', "
-                "where the decoder holds the answer; expected None."
+                "answer_start_token_id=None is not allowed with position_scheme='coupled' in a single stack; expected "
+                "the token id that stands before the answer, such as that of '='."
             )
 
     def _check_tokens(self) -> None:
@@ -336,8 +331,8 @@ class HeadcountConfig(PreTrainedConfig):
             for name in ("pad_token_id", "decoder_start_token_id", "eos_token_id"):
                 if getattr(self, name) is None:
                     raise ValueError(
-                        f"{name}=None is not allowed with architecture='encoder-decoder'; expected a token id, so that "
-                        "decoder inputs and generation agree."
+                        f"{name}=None is not allowed with architecture='encoder-decoder'; expected a token id, so "
+                        "that decoder inputs and generation agree."
                     )
 
     def _check_pruned_heads(self) -> None:
@@ -354,7 +349,8 @@ class HeadcountConfig(PreTrainedConfig):
             bad = [head for head in heads if not (is_whole_number(head) and 0 <= head < self.num_attention_heads)]
             if bad:
                 raise ValueError(
-                    f"pruned_heads[{name!r}] holds {bad[0]!r}; expected heads from 0 to {self.num_attention_heads - 1}."
+                    f"pruned_heads[{name!r}] holds {bad[0]!r}; "
+                    f"expected heads from 0 to {self.num_attention_heads - 1}."
                 )
 
 

@@ -5,8 +5,8 @@
 >>> model.list_heads()[0]
 'encoder.0.self.0'
 
-After `import headcount`, transformers' Auto classes know headcount's models. Importing this package is quick: torch and
-transformers are loaded when a name that needs them is first used.
+After `import headcount`, transformers' Auto classes know headcount's models. Importing this package is quick: torch
+and transformers are loaded when a name that needs them is first used.
 """
 
 import importlib

@@ -190,7 +190,7 @@ class HeadcountAttention(nn.Module):
     def _remember(self, cache: Cache, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         if self.heads:
             return cache.update(key, value, self.layer_idx)
-        # transformers reads the length of the past off the keys; with no heads left, one empty-handed head keeps count.
+        # transformers reads the length of the past off the keys; with no heads left, an empty one keeps count.
         blank = key.new_zeros(key.shape[0], 1, key.shape[2], 1)
         return cache.update(blank, blank, self.layer_idx)
 

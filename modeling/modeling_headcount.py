@@ -214,7 +214,7 @@ class LanguageModelHead(HeadcountPreTrainedModel, HeadcountGenerationMixin):
 
     def _logits(self, hidden_states: Tensor) -> Tensor:
         if self.config.tie_word_embeddings:
-            # Embeddings start at unit size per feature; without this, tied logits would start sqrt(E) too large (as in T5).
+            # Embeddings start at unit size per feature; without this, tied logits would start sqrt(E) too large.
             hidden_states = hidden_states * self.config.hidden_size**-0.5
         return self.lm_head(hidden_states)
 

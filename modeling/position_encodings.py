@@ -227,7 +227,7 @@ class RelativeBiasEncoding(PositionEncoding):
 
 
 class RelativeKeyEncoding(PositionEncoding):
-    """Shaw et al. 2018, https://arxiv.org/abs/1803.02155: score + q.a(clipped difference), one vector a per difference.
+    """Shaw et al. 2018, https://arxiv.org/abs/1803.02155: score + q.a(clipped difference), a vector per difference.
 
     The heads share the vectors, as in the paper; so do the layers, unlike in the paper.
     """

@@ -101,8 +101,8 @@ def abacus(slots, input_ids, attention_mask, config: HeadcountConfig, stack: str
 def _digits(input_ids: Tensor | None, config: HeadcountConfig) -> Tensor:
     if input_ids is None:
         raise ValueError(
-            f"position_scheme={config.position_scheme!r} makes ids from the tokens of the whole sequence, which are not "
-            "at hand here (cached decoding, inputs_embeds or encoder_outputs); expected explicit position_ids, as "
+            f"position_scheme={config.position_scheme!r} makes ids from the tokens of the whole sequence, which are "
+            "not at hand here (cached decoding, inputs_embeds or encoder_outputs); expected explicit position_ids, as "
             "model.make_position_ids(input_ids) gives them."
         )
     return torch.isin(input_ids, torch.tensor(config.digit_token_ids, device=input_ids.device))

@@ -1,4 +1,4 @@
-"""The command line `headcount`: puts the verbs together and turns users' mistakes into one sentence and exit code 2."""
+"""The command line `headcount`: puts the verbs together; a user's mistake is one sentence and exit code 2."""
 
 import sys
 from typing import Annotated

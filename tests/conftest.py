@@ -1,0 +1,21 @@
+"""Settings and fixtures for all tests."""
+
+import os
+
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
+
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture
+def addition_tokens():
+    """bos 3 7 4 + 8 1 4 = 8 8 1 1: digits are 3..12, "+" is 13, "=" is 14."""
+    digit = {str(value): 3 + value for value in range(10)}
+    vocabulary = digit | {"^": 1, "$": 2, "_": 0, "+": 13, "=": 14}
+    return lambda *texts: torch.tensor([[vocabulary[character] for character in text] for text in texts])

@@ -1,0 +1,79 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from small_models import make_model
+
+
+def ids(model, tokens, **options):
+    return model.make_position_ids(tokens, **options).tolist()
+
+
+def test_sequential_counts_real_tokens_wherever_the_padding_is():
+    model = make_model("encoder")
+    mask = torch.tensor([[0, 0, 1, 1], [1, 1, 1, 0]])
+    assert ids(model, torch.ones(2, 4, dtype=torch.long), attention_mask=mask) == [[0, 0, 0, 1], [0, 1, 2, 2]]
+
+
+def test_coupled_gives_digits_of_equal_significance_the_same_id(addition_tokens):
+    options = {"position_scheme": "coupled", "position_embedding_type": "rotary"}
+    model = make_model("decoder", **options)
+    assert ids(model, addition_tokens("^374+814=8811$")) == [[0, 4, 3, 2, 1, 4, 3, 2, 1, 2, 3, 4, 5, 0]]
+    assert ids(model, addition_tokens("__^74+814=88")) == [[0, 0, 0, 3, 2, 1, 4, 3, 2, 1, 2, 3]]
+    model = make_model("decoder", **options, answer_order="plain")
+    assert ids(model, addition_tokens("^374+814=1188$")) == [[0, 3, 4, 5, 1, 3, 4, 5, 1, 2, 3, 4, 5, 0]]
+    model = make_model("encoder-decoder", **options)
+    assert ids(model, addition_tokens("374+814$")) == [[4, 3, 2, 1, 4, 3, 2, 0]]
+    assert ids(model, addition_tokens("^8811"), stack="decoder") == [[1, 2, 3, 4, 5]]
+
+
+@given(a=st.integers(0, 10**12), b=st.integers(0, 10**12))
+def test_coupled_ids_follow_significance_for_all_numbers(a, b):
+    model = make_model("decoder", position_scheme="coupled", position_embedding_type="rotary")
+    digit = {str(value): 3 + value for value in range(10)} | {"+": 13, "=": 14}
+    answer = str(a + b)[::-1]
+    tokens = torch.tensor([[digit[character] for character in f"{a}+{b}={answer}"]])
+    down = lambda text: list(range(len(text) + 1, 1, -1))  # noqa: E731
+    up = list(range(2, len(answer) + 2))
+    assert ids(model, tokens) == [[*down(str(a)), 1, *down(str(b)), 1, *up]]
+
+
+def test_abacus_counts_within_every_number(addition_tokens):
+    model = make_model("decoder", position_scheme="abacus", position_embedding_type="rotary")
+    assert ids(model, addition_tokens("^374+814=8811$")) == [[0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 4, 0]]
+
+
+@pytest.mark.parametrize("scheme", ["coupled", "abacus"])
+def test_random_offset_moves_all_ids_but_zero_together_in_training(scheme, addition_tokens):
+    options = {"position_scheme": scheme, "position_embedding_type": "rotary", "max_random_offset": 50}
+    model, tokens = make_model("decoder", **options), addition_tokens("^374+814=8811$")
+    base = model.make_position_ids(tokens)
+    model.train()
+    moved = [model.make_position_ids(tokens) - base for _ in range(50)]
+    assert all((shift[base == 0] == 0).all() for shift in moved)
+    offsets = {int(shift[base > 0].unique().item()) for shift in moved}
+    assert len(offsets) > 10 and min(offsets) >= 0 and max(offsets) <= 50
+
+
+def test_randomized_draws_ordered_subsets_in_training_and_spreads_evenly_after():
+    model = make_model("encoder", position_scheme="randomized", max_position_embeddings=40)
+    tokens = torch.ones(2, 10, dtype=torch.long)
+    assert ids(model, tokens) == [[2, 6, 10, 14, 18, 22, 26, 30, 34, 38]]
+    mask = torch.tensor([[1] * 10, [0] * 6 + [1] * 4])
+    assert ids(model, tokens, attention_mask=mask)[1][6:] == [5, 15, 25, 35]
+    model.train()
+    drawn = model.make_position_ids(tokens)
+    assert (drawn.diff(dim=-1) > 0).all() and drawn.min() >= 0 and drawn.max() < 40
+    assert not torch.equal(drawn[0], drawn[1])
+    with pytest.raises(ValueError, match="41 tokens does not fit"):
+        model(torch.ones(1, 41, dtype=torch.long))
+
+
+@pytest.mark.parametrize("scheme", ["coupled", "abacus"])
+def test_a_scheme_that_needs_tokens_says_so_when_there_are_none(scheme):
+    model = make_model("decoder", position_scheme=scheme, position_embedding_type="rotary")
+    with pytest.raises(ValueError, match=f"position_scheme='{scheme}' makes ids from the tokens"):
+        model(inputs_embeds=torch.randn(1, 4, 32))
+    first = model(torch.tensor([[1, 5, 13]]), use_cache=True)
+    with pytest.raises(ValueError, match="makes ids from the tokens"):
+        model(torch.tensor([[5]]), past_key_values=first.past_key_values)
