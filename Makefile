@@ -24,8 +24,11 @@ style: install ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+bench: install ## measure speed, side by side with peers
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
 clean: ## remove .venv and caches
 	rm -rf .venv build *.egg-info .pytest_cache .ruff_cache .hypothesis
 
-.PHONY: help install test quality style clean
+.PHONY: help install test quality style bench clean
 .DEFAULT_GOAL := help

@@ -9,12 +9,12 @@ Shapes: B batch, Q queries, K keys, H heads (those not pruned), D head dimension
 """
 
 import math
+import warnings
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 from transformers.cache_utils import Cache, EncoderDecoderCache
-from transformers.pytorch_utils import prune_linear_layer
 
 from ..configuration.configuration_headcount import HeadcountConfig
 from .position_encodings import PositionEncoding
@@ -102,10 +102,10 @@ class HeadcountAttention(nn.Module):
         self.heads = [head for head in range(config.num_attention_heads) if head not in pruned]
 
         width = len(self.heads) * self.head_dim
-        self.q_proj = nn.Linear(config.hidden_size, width)
-        self.k_proj = nn.Linear(config.hidden_size, width)
-        self.v_proj = nn.Linear(config.hidden_size, width)
-        self.out_proj = nn.Linear(width, config.hidden_size)
+        self.q_proj = linear(config.hidden_size, width)
+        self.k_proj = linear(config.hidden_size, width)
+        self.v_proj = linear(config.hidden_size, width)
+        self.out_proj = linear(width, config.hidden_size)
 
     def forward(
         self,
@@ -173,10 +173,11 @@ class HeadcountAttention(nn.Module):
         """Removes the parameters of these heads (original numbers); heads that are gone already stay gone."""
         kept = [head for head in self.heads if head not in heads]
         rows = [self.heads.index(head) * self.head_dim + i for head in kept for i in range(self.head_dim)]
-        index = torch.tensor(rows, dtype=torch.long)
-        for projection in ("q_proj", "k_proj", "v_proj"):
-            setattr(self, projection, prune_linear_layer(getattr(self, projection), index, dim=0))
-        self.out_proj = prune_linear_layer(self.out_proj, index, dim=1)
+        for projection in (self.q_proj, self.k_proj, self.v_proj):
+            projection.weight, projection.bias = parameter(projection.weight[rows]), parameter(projection.bias[rows])
+            projection.out_features = len(rows)
+        self.out_proj.weight = parameter(self.out_proj.weight[:, rows])
+        self.out_proj.in_features = len(rows)
         self.heads = kept
 
     def _split_heads(self, states: Tensor) -> Tensor:
@@ -193,6 +194,17 @@ class HeadcountAttention(nn.Module):
         # transformers reads the length of the past off the keys; with no heads left, an empty one keeps count.
         blank = key.new_zeros(key.shape[0], 1, key.shape[2], 1)
         return cache.update(blank, blank, self.layer_idx)
+
+
+def linear(inputs: int, outputs: int) -> nn.Linear:
+    """nn.Linear, without torch's warning that there is nothing to initialize when all heads are pruned."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Initializing zero-element tensors")
+        return nn.Linear(inputs, outputs)
+
+
+def parameter(values: Tensor) -> nn.Parameter:
+    return nn.Parameter(values.detach().clone())
 
 
 def merge_bias_and_mask(position_bias: Tensor | None, attention_mask: Tensor | None) -> Tensor | None:

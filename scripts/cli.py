@@ -44,7 +44,7 @@ def run(arguments: list[str] | None = None) -> int:
     """Runs the command line and returns its exit code: 0, or 2 after one sentence on standard error."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        return app(arguments or ["--help"], standalone_mode=False) or 0
+        return app(arguments or ["--help"], prog_name="headcount", standalone_mode=False) or 0
     except UserError as error:
         print(f"headcount: {error.format_message()}", file=sys.stderr)
         return 2

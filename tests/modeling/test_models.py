@@ -1,0 +1,219 @@
+"""Every encoding x attention function x model class, and what transformers users expect of a model."""
+
+import copy
+import json
+
+import pytest
+import torch
+from small_models import MODEL_CLASSES, make_inputs, make_model, serves, tiny_config
+from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
+
+from headcount import ATTENTION_FUNCTIONS, POSITION_ENCODINGS, HeadcountConfig, HeadcountModel
+from headcount.modeling.modeling_headcount import shift_right
+
+
+AUTO_CLASSES = {
+    "encoder-decoder": AutoModelForSeq2SeqLM,
+    "decoder": AutoModelForCausalLM,
+    "encoder": AutoModelForSequenceClassification,
+}
+EVERYTHING = [
+    (encoding, architecture)
+    for encoding in POSITION_ENCODINGS
+    for architecture in MODEL_CLASSES
+    if serves(encoding, architecture)
+]
+
+
+@pytest.mark.parametrize("attention", ATTENTION_FUNCTIONS)
+@pytest.mark.parametrize("encoding, architecture", EVERYTHING)
+def test_reloaded_models_are_bit_identical_and_every_parameter_learns(encoding, architecture, attention, tmp_path):
+    inputs = make_inputs(architecture, padding="right")
+    model = make_model(architecture, attention=attention, position_embedding_type=encoding)
+    expected = model(**inputs).logits
+    model.save_pretrained(tmp_path)
+    assert {path.name for path in tmp_path.glob("*.safetensors")} == {"model.safetensors"}
+    loaded = AUTO_CLASSES[architecture].from_pretrained(tmp_path, attn_implementation=attention)
+    assert type(loaded) is MODEL_CLASSES[architecture] and not loaded.training
+    assert torch.equal(loaded(**inputs).logits, expected)
+
+    loaded.train()
+    loaded(**inputs).loss.backward()
+    silent = [
+        name for name, parameter in loaded.named_parameters() if parameter.grad is None or not parameter.grad.any()
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize("architecture", MODEL_CLASSES)
+def test_tied_embeddings_are_one_tensor_before_and_after_loading(architecture, tmp_path):
+    if architecture == "encoder":
+        pytest.skip("a classifier has nothing to tie")
+    inputs = make_inputs(architecture)
+    model = make_model(architecture, attention="sdpa", tie_word_embeddings=True)
+    model.save_pretrained(tmp_path)
+    loaded = AUTO_CLASSES[architecture].from_pretrained(tmp_path)
+    for tied in (model, loaded):
+        tables = {id(stack.embed_tokens.weight) for stack in tied.model.children()}
+        assert tables == {id(tied.lm_head.weight)}
+    assert torch.equal(loaded(**inputs).logits, model(**inputs).logits)
+    untied = make_model(architecture)
+    assert untied.num_parameters() - model.num_parameters() == 20 * 32 * (
+        2 if architecture == "encoder-decoder" else 1
+    )
+
+
+@pytest.mark.parametrize("architecture", MODEL_CLASSES)
+def test_auto_model_gives_the_bare_stacks(architecture, tmp_path):
+    model = make_model(architecture, attention="sdpa")
+    model.save_pretrained(tmp_path)
+    bare = AutoModel.from_pretrained(tmp_path)
+    assert type(bare) is HeadcountModel
+    inputs = {"input_ids": make_inputs(architecture)["input_ids"]}
+    if architecture == "encoder-decoder":
+        inputs["decoder_input_ids"] = torch.tensor([[1, 5]] * 3)
+    expected = model.model(**inputs).last_hidden_state
+    assert torch.equal(bare(**inputs).last_hidden_state, expected)
+    assert isinstance(bare(**inputs, return_dict=False), tuple)
+
+
+@pytest.mark.parametrize("architecture", MODEL_CLASSES)
+def test_a_model_refuses_a_config_of_another_architecture(architecture):
+    other = "encoder" if architecture != "encoder" else "decoder"
+    with pytest.raises(ValueError, match=f"cannot serve architecture='{other}'; expected '{architecture}'"):
+        MODEL_CLASSES[architecture](tiny_config(other))
+
+
+@pytest.mark.parametrize("architecture", MODEL_CLASSES)
+def test_unknown_arguments_are_errors_and_not_swallowed(architecture):
+    model, inputs = make_model(architecture), make_inputs(architecture)
+    with pytest.raises(TypeError, match="head_maks"):
+        model(**inputs, head_maks=torch.zeros(4))
+    if architecture != "encoder-decoder":
+        with pytest.raises(TypeError, match="decoder_head_mask"):
+            model(**inputs, decoder_head_mask=torch.zeros(4))
+        with pytest.raises(ValueError, match="decoder_head_mask has no effect"):
+            model.model(inputs["input_ids"], decoder_head_mask=torch.zeros(4))
+
+
+def test_decoder_inputs_are_the_labels_shifted_behind_the_start_token():
+    labels = torch.tensor([[4, 4, 11, 11, 2], [5, 2, -100, -100, -100]])
+    shifted = [[1, 4, 4, 11, 11], [1, 5, 2, 0, 0]]
+    assert shift_right(labels, decoder_start_token_id=1, pad_token_id=0).tolist() == shifted
+    model = make_model()
+    assert model.prepare_decoder_input_ids_from_labels(labels).tolist() == shifted
+    inputs = make_inputs("encoder-decoder", batch=2)
+    implicit = model(input_ids=inputs["input_ids"], labels=labels)
+    explicit = model(input_ids=inputs["input_ids"], decoder_input_ids=torch.tensor(shifted))
+    torch.testing.assert_close(implicit.logits, explicit.logits)
+    expected = torch.nn.functional.cross_entropy(explicit.logits.flatten(0, 1), labels.flatten(), ignore_index=-100)
+    torch.testing.assert_close(implicit.loss, expected)
+
+
+def test_causal_labels_are_the_inputs_themselves():
+    model, inputs = make_model("decoder"), make_inputs("decoder")
+    output = model(**inputs)
+    expected = torch.nn.functional.cross_entropy(
+        output.logits[:, :-1].flatten(0, 1), inputs["labels"][:, 1:].flatten()
+    )
+    torch.testing.assert_close(output.loss, expected)
+
+
+@pytest.mark.parametrize("architecture", ["encoder-decoder", "decoder"])
+def test_a_decoder_does_not_see_the_future(architecture):
+    model, inputs = make_model(architecture, position_embedding_type="t5_bias"), make_inputs(architecture)
+    name = "input_ids" if architecture == "decoder" else "decoder_input_ids"
+    own = inputs["input_ids"] if architecture == "decoder" else inputs.pop("labels")
+    inputs.pop("labels", None)
+    changed = own.clone()
+    changed[:, 4:] = 3
+    before, after = (model(**(inputs | {name: tokens})).logits for tokens in (own, changed))
+    assert torch.equal(before[:, :4], after[:, :4]) and not torch.equal(before[:, 4:], after[:, 4:])
+
+
+@pytest.mark.parametrize("architecture", MODEL_CLASSES)
+@pytest.mark.parametrize("encoding", ["learned", "t5_bias", "relative_key"])
+def test_gradient_checkpointing_gives_the_same_gradients(architecture, encoding):
+    model, inputs = make_model(architecture, position_embedding_type=encoding), make_inputs(architecture)
+    model.train()
+    model(**inputs).loss.backward()
+    expected = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+    model.zero_grad()
+    model.gradient_checkpointing_enable()
+    mask = torch.ones(4, requires_grad=True)
+    model(**inputs, head_mask=mask).loss.backward()
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter.grad, expected[name], atol=1e-6, rtol=1e-5)
+    assert mask.grad.abs().min() > 0
+
+
+@pytest.mark.parametrize("attention", ATTENTION_FUNCTIONS)
+@pytest.mark.parametrize("encoding, architecture", EVERYTHING)
+def test_bfloat16(encoding, architecture, attention):
+    model = make_model(
+        architecture, attention=attention, position_embedding_type=encoding, attention_normalizer="log_n"
+    )
+    inputs = make_inputs(architecture, padding="left")
+    expected = model(**inputs).logits
+    logits = model.to(torch.bfloat16)(**inputs).logits
+    assert logits.dtype == torch.bfloat16
+    assert torch.nn.functional.cosine_similarity(logits.float().flatten(), expected.flatten(), dim=0) > 0.99
+
+
+@pytest.mark.parametrize("architecture", MODEL_CLASSES)
+@pytest.mark.parametrize("encoding", ["learned", "rotary", "alibi", "relative_key"])
+def test_compiles_into_one_graph(architecture, encoding):
+    """Tracing is what breaks; `aot_eager` traces forward and backward and leaves out only the slow code generation."""
+    torch.compiler.reset()
+    model = make_model(architecture, attention="sdpa", position_embedding_type=encoding, score_jitter=0.9)
+    inputs = make_inputs(architecture, padding="left")
+    masks = {name: torch.rand(layers, 4) for name, layers in model._masks().items()}
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(
+        compiled(**inputs, **masks).logits, model(**inputs, **masks).logits, atol=1e-5, rtol=1e-5
+    )
+    model.train()
+    compiled(**inputs, **masks).loss.backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("dropout, attention_dropout", [(0.5, 0.0), (0.0, 0.5)])
+@pytest.mark.parametrize("attention", ATTENTION_FUNCTIONS)
+def test_dropout_acts_in_training_only(dropout, attention_dropout, attention):
+    model = make_model("encoder", attention=attention, dropout=dropout, attention_dropout=attention_dropout)
+    inputs = make_inputs("encoder")
+    assert torch.equal(model(**inputs).logits, model(**inputs).logits)
+    model.train()
+    assert not torch.equal(model(**inputs).logits, model(**inputs).logits)
+
+
+def test_hidden_states_and_tuple_output():
+    model, inputs = make_model(), make_inputs("encoder-decoder")
+    output = model(**inputs, output_hidden_states=True)
+    assert len(output.encoder_hidden_states) == len(output.decoder_hidden_states) == 3
+    assert torch.equal(output.encoder_hidden_states[-1], output.encoder_last_hidden_state)
+    assert torch.equal(model(**inputs, return_dict=False)[1], output.logits)
+
+
+def test_the_course_model_has_the_expected_number_of_parameters():
+    """2+2 layers, 4 heads, 128 wide, 512 in between: counted by hand."""
+    config = HeadcountConfig(vocab_size=16, max_position_embeddings=16)
+    attention, norm = 4 * (128 * 128 + 128), 2 * 128
+    feed_forward = 128 * 512 + 512 + 512 * 128 + 128
+    encoder = 2 * (attention + feed_forward + 2 * norm) + norm
+    decoder = 2 * (2 * attention + feed_forward + 3 * norm) + norm
+    tables = 2 * (16 + 16) * 128 + 16 * 128
+    assert MODEL_CLASSES["encoder-decoder"](config).num_parameters() == encoder + decoder + tables
+
+
+def test_loading_needs_nothing_but_safetensors_and_json(tmp_path):
+    make_model().save_pretrained(tmp_path)
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".json", ".safetensors"]
+    assert json.loads((tmp_path / "config.json").read_text())["model_type"] == "headcount"
+
+
+def test_a_copy_of_a_model_is_independent():
+    model = make_model()
+    other = copy.deepcopy(model)
+    other.prune_heads(["encoder.0.self.0"])
+    assert len(model.list_heads()) == 24 and model.config.pruned_heads == {}
