@@ -1,0 +1,199 @@
+"""The dataset card of a corpus folder: README.md with the `configs:` that load_dataset reads, and one figure."""
+
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from string import Template
+
+import pyarrow.parquet as pq
+from huggingface_hub import DatasetCard, DatasetCardData
+
+from .card_figures import FIGURES
+from .card_texts import CARDS, CardText
+
+
+EXAMPLE_ROWS = 3
+SHOWN_VALUES = 16
+
+PAGE = Template("""\
+# $title
+
+$summary
+
+Made by [headcount](https://pypi.org/project/headcount/) with
+
+```
+$command
+```
+
+The same options give the same rows on every machine.
+
+## Load
+
+```python
+from datasets import load_dataset
+
+$example_load
+```
+
+headcount is not needed for that. With headcount, `headcount.data_builders.folder.load_folder(DIR, CONFIG)` first
+checks every parquet file against `manifest.json`.
+
+## Splits
+
+$splits
+
+$balance_text
+
+$balance
+
+![$figure_text](figures/$figure)
+
+*$figure_text*
+
+## How the rows were made
+
+$method
+
+Options of this folder:
+
+$options
+
+## Columns
+
+$columns
+
+## Examples
+
+$examples
+
+## What to know before use
+
+$limits
+
+## Licence
+
+Apache-2.0. The rows are generated; they contain no personal data and nothing from any other dataset.
+""")
+
+
+def write_card(corpus, options, tallies: dict[tuple[str, str], dict[str, Counter]], folder: Path) -> None:
+    """Writes README.md and its figure into a folder whose parquet files are already there."""
+    text = CARDS[corpus.name]
+    (folder / "figures").mkdir()
+    FIGURES[corpus.name](tallies, folder / "figures" / text.figure)
+    splits = corpus.splits()
+    page = PAGE.substitute(
+        title=text.title,
+        summary=text.summary,
+        command=command_of(corpus.name, options),
+        example_load=text.example_load(splits),
+        splits=table(
+            ["config", "split", "rows", "what it is for"],
+            [
+                [f"`{config}`", f"`{split}`", f"{rows:,}", text.purpose(config, split)]
+                for config, sizes in splits.items()
+                for split, rows in sizes.items()
+            ],
+        ),
+        balance_text=text.balance_text,
+        balance=balance_table(text, tallies),
+        figure=text.figure,
+        figure_text=text.figure_text,
+        method=text.method,
+        options=table(
+            ["option", "value"], [[f"`{name}`", f"`{shown(value)}`"] for name, value in asdict(options).items()]
+        ),
+        columns="\n\n".join(
+            f"Config{'s' if len(configs) > 1 else ''} {', '.join(f'`{name}`' for name in configs)}:\n\n"
+            + table(["column", "meaning"], [[f"`{name}`", meaning] for name, meaning in columns.items()])
+            for configs, columns in text.columns_of(splits)
+        ),
+        examples="\n\n".join(
+            f"`{config}`, split `{next(iter(sizes))}`:\n\n{example_rows(folder, config, next(iter(sizes)))}"
+            for config, sizes in splits.items()
+        ),
+        limits=text.limits,
+    )
+    data = DatasetCardData(
+        pretty_name=text.title,
+        license="apache-2.0",
+        task_categories=text.task_categories,
+        tags=["headcount", "synthetic", "algorithmic", corpus.name],
+        size_categories=[size_category(sum(sum(sizes.values()) for sizes in splits.values()))],
+        configs=[
+            {
+                "config_name": config,
+                **({"default": True} if number == 0 else {}),
+                "data_files": [{"split": split, "path": f"{config}/{split}-*.parquet"} for split in sizes],
+            }
+            for number, (config, sizes) in enumerate(splits.items())
+        ],
+    )
+    DatasetCard(f"---\n{data.to_yaml()}\n---\n\n{page}").save(folder / "README.md")
+
+
+def balance_table(text: CardText, tallies: dict[tuple[str, str], dict[str, Counter]]) -> str:
+    rows = {place: tally[text.balance_column] for place, tally in tallies.items() if text.balance_column in tally}
+    names = sorted({name for counts in rows.values() for name in counts}, key=text.balance_order)
+    return table(
+        ["config", "split", *map(str, names)],
+        [
+            [f"`{config}`", f"`{split}`", *(f"{counts[name]:,}" for name in names)]
+            for (config, split), counts in rows.items()
+        ],
+    )
+
+
+def command_of(task: str, options) -> str:
+    """The command line that makes this corpus: what differs from the defaults, and the seed."""
+    defaults, words = asdict(type(options)()), [f"headcount data {task} --output DIR --seed {options.seed}"]
+    for name, value in asdict(options).items():
+        flag = "--" + name.replace("_", "-")
+        if name == "seed" or value == defaults[name]:
+            continue
+        if isinstance(value, bool):
+            words.append(flag if value else "--no-" + name.replace("_", "-"))
+        else:
+            words.append(f"{flag} {shown(value)}")
+    return " ".join(words)
+
+
+def shown(value) -> str:
+    """A value as the command line takes it."""
+    if isinstance(value, dict):
+        return ",".join(f"{name}={share:g}" for name, share in value.items())
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+def example_rows(folder: Path, config: str, split: str) -> str:
+    path = min((folder / config).glob(f"{split}-*.parquet"))
+    batch = next(pq.ParquetFile(path).iter_batches(batch_size=EXAMPLE_ROWS)).to_pylist()
+    return table([f"`{name}`" for name in batch[0]], [[shorten(value) for value in row.values()] for row in batch])
+
+
+def shorten(value) -> str:
+    if isinstance(value, list):
+        return " ".join(map(str, value[:SHOWN_VALUES])) + (" ..." if len(value) > SHOWN_VALUES else "")
+    text = str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def size_category(rows: int) -> str:
+    """The Hub's name for so many rows: `10K<n<100K`."""
+    bounds = [
+        (1_000, "n<1K"),
+        (10_000, "1K<n<10K"),
+        (100_000, "10K<n<100K"),
+        (10**6, "100K<n<1M"),
+        (10**7, "1M<n<10M"),
+    ]
+    bounds += [(10**8, "10M<n<100M"), (10**9, "100M<n<1B")]
+    return next((name for bound, name in bounds if rows < bound), "1B<n<10B")

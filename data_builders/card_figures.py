@@ -1,0 +1,75 @@
+"""The figures of the dataset cards. Colours are those of Okabe and Ito, which colour-blind readers can tell apart."""
+
+from collections import Counter
+from pathlib import Path
+
+
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+HATCHES = ("", "//", "..", "xx", "\\\\", "--")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+BARS_UP_TO = 9
+
+Tallies = dict[tuple[str, str], dict[str, Counter]]
+
+
+def draw_carry_chains(tallies: Tallies, path: Path) -> None:
+    """Share of rows by longest carry chain, one colour per split."""
+    counts = {split: tally["longest_chain"] for (_, split), tally in tallies.items() if "longest_chain" in tally}
+    if not counts:  # a folder of pairs alone
+        counts = {f"pairs, {split}": tally["column"] for (_, split), tally in tallies.items()}
+    label = "longest carry chain (columns)" if "longest_chain" in next(iter(tallies.values())) else "changed column"
+    figure, axes = _new_figure()
+    places = sorted({place for tally in counts.values() for place in tally})
+    places = list(range(places[-1] + 1))
+    for number, (split, tally) in enumerate(counts.items()):
+        share = [tally[place] / tally.total() for place in places]
+        name = f"{split} ({tally.total():,} rows)"
+        if len(places) <= BARS_UP_TO:
+            width = 0.8 / len(counts)
+            left = [place - 0.4 + (number + 0.5) * width for place in places]
+            axes.bar(left, share, width, label=name, color=COLORS[number], hatch=HATCHES[number], edgecolor="white")
+            for x, height, place in zip(left, share, places, strict=True):
+                if tally[place]:
+                    axes.annotate(f"{height:.1%}", (x, height), ha="center", va="bottom", fontsize=7)
+        else:
+            axes.plot(places, share, label=name, color=COLORS[number], marker=MARKERS[number], markersize=4)
+    if len(places) <= BARS_UP_TO:
+        axes.set_xticks(places)
+    _finish(figure, axes, label, "share of rows", path)
+
+
+def draw_violation_positions(tallies: Tallies, path: Path) -> None:
+    """Where the first violation is, one line per kind, over all splits of the config `default`."""
+    figure, axes = _new_figure()
+    for number, kind in enumerate(("shuffle", "swap", "move")):
+        total = Counter()
+        for tally in tallies.values():
+            total.update(tally[f"position/{kind}"])
+        if total:
+            share = [total[tenth] / total.total() for tenth in range(10)]
+            name = f"{kind} ({total.total():,} rows)"
+            axes.plot(range(10), share, label=name, color=COLORS[number], marker=MARKERS[number])
+    axes.set_xticks(range(10), [f"{10 * tenth}-{10 * tenth + 10} %" for tenth in range(10)], fontsize=8)
+    axes.set_yscale("log")
+    _finish(figure, axes, "place of the first violation, in percent of the sequence", "share of unsorted rows", path)
+
+
+def _new_figure():
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 3.8), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)  # draws without a display and without touching the user's matplotlib settings
+    return figure, figure.add_subplot()
+
+
+def _finish(figure, axes, xlabel: str, ylabel: str, path: Path) -> None:
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8)
+    # Without the version of matplotlib, so that the same data give the same file.
+    figure.savefig(path, metadata={"Software": None})
+
+
+FIGURES = {"addition": draw_carry_chains, "sortedness": draw_violation_positions}

@@ -1,0 +1,42 @@
+"""Every name that a corpus option may take, with the sentence that describes it.
+
+This file imports nothing, so that the command line can list the names without loading datasets.
+"""
+
+TASKS = {
+    "addition": "add two numbers, digit by digit: 374+814 -> 1188",
+    "sortedness": "tell whether a list of integers 0-99 is in non-decreasing order",
+}
+
+SAMPLINGS = {
+    "uniform": "every problem is equally likely",
+    "carry_balanced": "equal shares of every carry-chain length and of all-nines columns, as far as problems exist",
+}
+
+ANSWER_ORDERS = {
+    "plain": "most significant digit first: 1188",
+    "reversed": "least significant digit first: 8811",
+}
+
+SPLIT_RULES = {
+    "unordered": "374+814 and 814+374 are one problem and never end up in two splits",
+    "ordered": "374+814 and 814+374 are two problems",
+}
+
+COLUMN_CLASSES = {
+    "kill": "the two digits sum to 8 or less: no carry leaves the column, whatever enters",
+    "propagate": "the two digits sum to 9: the carry that enters is the carry that leaves",
+    "generate": "the two digits sum to 10 or more: a carry leaves the column, whatever enters",
+}
+
+KINDS = {
+    "sorted": "in non-decreasing order, nothing changed",
+    "shuffle": "random order: the easy violation",
+    "swap": "two neighbours exchanged: the smallest violation there is",
+    "move": "one element put two or more places away",
+}
+
+TOKENIZER_STYLES = {
+    "encoder-decoder": "text and target each end with <eos>; padded on the right",
+    "decoder": "a prompt starts with <bos> and stays open; padded on the left",
+}

@@ -1,0 +1,167 @@
+"""Corpora on disk: parquet splits, dataset card and manifest, written whole or not at all, and checked when read.
+
+    DIR/
+      README.md                        dataset card; its `configs:` block is what load_dataset reads
+      figures/*.png                    the card's figure
+      CONFIG/SPLIT-00000-of-00001-HASH.parquet
+      manifest.json                    options, and size and SHA-256 of the parquet files; written last
+
+The hash of the content is part of a parquet file's name, because `load_dataset` recognises rewritten files only by
+name.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import datasets
+import pyarrow.parquet as pq
+
+from .builders import CORPUS_VERSION
+from .card import write_card
+from .tasks import TASKS
+
+
+MANIFEST = "manifest.json"
+ROWS_PER_FILE = 5_000_000
+BYTES_PER_READ = 1 << 20
+
+
+def write_folder(
+    task: str,
+    options,
+    folder: str | os.PathLike,
+    overwrite: bool = False,
+    progress: Callable[[str, int], None] = lambda split, rows: None,
+) -> dict:
+    """Writes the corpus of `options` to `folder` and returns its manifest.
+
+    Everything is written to a hidden folder beside it, which takes the place of `folder` at the very end, so that
+    there is never a half-written one. One chunk of rows is in memory at a time. `progress` hears of every chunk.
+
+    >>> write_folder("addition", AdditionOptions(seed=1), "addition-data")
+    >>> load_dataset("addition-data", "default", split="test")
+    """
+    folder = Path(folder)
+    corpus = TASKS[task].corpus(options)
+    with replacement_of(folder, overwrite) as partial:
+        splits, tallies = {}, {}
+        for config, sizes in corpus.splits().items():
+            for split in sizes:
+                rows, tally = _write_split(corpus, config, split, partial, progress)
+                splits.setdefault(config, {})[split] = rows
+                tallies[config, split] = tally
+        write_card(corpus, options, tallies, partial)
+        manifest = {
+            "task": task,
+            "corpus_version": CORPUS_VERSION,
+            "options": asdict(options),
+            "splits": splits,
+            "files": {
+                path.relative_to(partial).as_posix(): {"bytes": path.stat().st_size, "sha256": hash_file(path)}
+                for path in sorted(partial.glob("*/*.parquet"))
+            },
+        }
+        (partial / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+    return manifest
+
+
+@contextmanager
+def replacement_of(folder: Path, overwrite: bool):
+    """A new folder next to `folder` that takes its place if nothing goes wrong, and vanishes otherwise."""
+    check_target(folder, overwrite)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = folder.parent / f".{folder.name}.partial-{os.getpid()}"
+    old = folder.parent / f".{folder.name}.old-{os.getpid()}"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    try:
+        yield partial
+        if folder.exists():
+            folder.rename(old)
+        partial.rename(folder)
+    finally:
+        if old.exists() and not folder.exists():
+            old.rename(folder)
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def check_target(folder: Path, overwrite: bool) -> None:
+    """An error if `folder` may not be written: a file, or a non-empty folder that is not to be overwritten."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file; expected a folder that is new or empty.")
+    if folder.exists() and any(folder.iterdir()):
+        if not overwrite:
+            raise ValueError(f"{folder} is not empty; expected a new or empty folder, or overwrite (--overwrite).")
+        if not (folder / MANIFEST).exists():
+            raise ValueError(
+                f"{folder} is no corpus folder (it has no {MANIFEST}) and is not overwritten; remove it by hand."
+            )
+
+
+def _write_split(corpus, config: str, split: str, partial: Path, progress) -> tuple[int, dict[str, Counter]]:
+    schema = corpus.features(config).arrow_schema
+    (partial / config).mkdir(exist_ok=True)
+    rows, tally, paths, writer = 0, {}, [], None
+    for table in corpus.tables(config, split):
+        if rows >= len(paths) * ROWS_PER_FILE:
+            if writer is not None:
+                writer.close()
+            paths.append(partial / config / f"{split}.{len(paths)}")
+            writer = pq.ParquetWriter(paths[-1], schema)
+        writer.write_table(table)
+        rows += table.num_rows
+        for name, counts in corpus.tally(config, table).items():
+            tally.setdefault(name, Counter()).update(counts)
+        progress(f"{config}/{split}", table.num_rows)
+    writer.close()
+    for number, path in enumerate(paths):
+        place = f"{number:05d}-of-{len(paths):05d}"
+        path.rename(path.with_name(f"{split}-{place}-{hash_file(path)[:16]}.parquet"))
+    return rows, tally
+
+
+def hash_file(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(BYTES_PER_READ):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def check_folder(folder: str | os.PathLike) -> dict:
+    """The manifest of a whole corpus folder; an error that names the file if anything is missing or changed."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is not a folder; expected one that `headcount data` has written.")
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+        files = manifest["files"]
+    except FileNotFoundError:
+        raise ValueError(f"{folder} has no {MANIFEST}: it is half-written or not a corpus; write it again.") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
+        raise ValueError(f"{folder / MANIFEST} cannot be read: the folder is broken; write it again.") from None
+    if not (folder / "README.md").is_file():
+        raise ValueError(f"{folder / 'README.md'} is missing: load_dataset needs it; write the folder again.")
+    for name, wanted in files.items():
+        path = folder / name
+        if not path.is_file():
+            raise ValueError(f"{path} is missing: the folder is broken; write it again.")
+        if path.stat().st_size != wanted["bytes"] or hash_file(path) != wanted["sha256"]:
+            raise ValueError(f"{path} is not what was written: the folder is broken; write it again.")
+    return manifest
+
+
+def load_folder(folder: str | os.PathLike, config: str = "default", split: str | None = None, streaming: bool = False):
+    """`load_dataset(folder, config)` after a check that the folder is whole."""
+    manifest = check_folder(folder)
+    if config not in manifest["splits"]:
+        raise ValueError(f"{folder} has no config {config!r}; expected one of {', '.join(manifest['splits'])}.")
+    return datasets.load_dataset(str(folder), config, split=split, streaming=streaming)
