@@ -89,7 +89,8 @@ class AdditionOptions:
             length = f"up to {self.digits}" if self.min_digits is None else f"{self.min_digits} to {self.digits}"
             raise ValueError(
                 f"train + validation + test + hard ask for {asked:,} different problems, but there are only "
-                f"{there_are:,} of {length} digits (split_by={self.split_by!r}); expected smaller splits or more digits."
+                f"{there_are:,} of {length} digits (split_by={self.split_by!r}); expected smaller splits "
+                "or more digits."
             )
         if self.hard:
             most = sum(size // HARD_PART for size in group_sizes(self).values())
@@ -104,7 +105,8 @@ class AdditionOptions:
                 if self.pairs > there_are // 4 and there_are:
                     raise ValueError(
                         f"pairs={self.pairs:,} is not allowed: of the {there_are:,} pairs "
-                        f"{'with' if ripple else 'without'} a ripple a quarter may be drawn; expected pairs <= {there_are // 4:,}."
+                        f"{'with' if ripple else 'without'} a ripple a quarter may be drawn; "
+                        f"expected pairs <= {there_are // 4:,}."
                     )
 
 

@@ -68,7 +68,8 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         self.corpus = self.corpus_class(self.options_class(**{name: getattr(self.config, name) for name in names}))
         if self.config.name not in self.corpus.splits():
             raise ValueError(
-                f"these options give no config {self.config.name!r}; expected one of {', '.join(self.corpus.splits())}."
+                f"these options give no config {self.config.name!r}; "
+                f"expected one of {', '.join(self.corpus.splits())}."
             )
         return datasets.DatasetInfo(
             description=f"Exact {self.corpus.name} problems, made by headcount.",

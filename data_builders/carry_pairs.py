@@ -113,7 +113,7 @@ def _choose(flip: np.ndarray, low: Problems, high: Problems, side: int) -> Probl
 
 
 def describe_pairs(base: Problems, source: Problems) -> dict[str, np.ndarray]:
-    """What differs: the column (0 = units), the base's carry out of it, its answer digit, how far the carry ripples."""
+    """What differs: the column (0 = units), the base's carry out of it, its answer digit, how far it ripples."""
     solutions = solve(base.a, base.b), solve(source.a, source.b)
     changed = (base.a != source.a) | (base.b != source.b)
     column = changed.argmax(-1)
