@@ -75,12 +75,11 @@ def test_carry_exact_match_has_a_row_per_chain_length():
 
 
 def gap_of(both, only_forced, only_free, neither):
-    def answers(*right):
-        return ["right" if yes else "wrong" for yes in right for _ in range(1)]
-
+    """The metric on data with these counts."""
     counts = [both, only_forced, only_free, neither]
-    forced, free = (np.repeat(flags, counts) for flags in ([True, True, False, False], [True, False, True, False]))
-    return metrics.compute_decoding_gap(answers(*free), ["right"] * sum(counts), answers(*forced))
+    forced = np.repeat(["right", "right", "wrong", "wrong"], counts)
+    free = np.repeat(["right", "wrong", "right", "wrong"], counts)
+    return metrics.compute_decoding_gap(free.tolist(), ["right"] * sum(counts), forced.tolist())
 
 
 def test_decoding_gap_has_newcombes_published_interval():
