@@ -86,9 +86,9 @@ def paired_interval(both: int, only_first: int, only_second: int, n: int) -> lis
     first, second = rate(both + only_first, n), rate(both + only_second, n)
     (p1, (low1, high1)), (p2, (low2, high2)) = ((r["rate"], r["interval"]) for r in (first, second))
     neither = n - both - only_first - only_second
-    covariance = both * neither - only_first * only_second
+    covariance = float(both * neither - only_first * only_second)
     if covariance > 0:
-        covariance = max(covariance - n / 2, 0)  # Newcombe's continuity correction
+        covariance = max(covariance - n / 2, 0.0)  # Newcombe's continuity correction
     margins = (both + only_first) * (only_second + neither) * (both + only_second) * (only_first + neither)
     phi = covariance / margins**0.5 if margins else 0.0
     down = (p1 - low1) ** 2 - 2 * phi * (p1 - low1) * (high2 - p2) + (high2 - p2) ** 2

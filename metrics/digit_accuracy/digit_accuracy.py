@@ -54,7 +54,8 @@ def compute_digit_accuracy(predictions: Sequence[str], references: Sequence[str]
     if len(references) == 0:
         raise ValueError("There are no examples, expected at least one.")
     step = STEPS[answer_order]
-    seen, right = Counter(), Counter()
+    seen: Counter[int] = Counter()
+    right: Counter[int] = Counter()
     wrong_length = 0
     # Each different pair once: of the million three-digit sums only 1,999 differ.
     for (prediction, reference), count in Counter(zip(predictions, references, strict=True)).items():

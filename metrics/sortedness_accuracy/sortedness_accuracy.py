@@ -58,15 +58,14 @@ def compute_sortedness_accuracy(
     for name, values in (("predictions", predicted), ("references", label)):
         if not np.isin(values, [0, 1]).all():
             raise ValueError(f"The {name} have values other than 0 (not sorted) and 1 (sorted).")
-    length, kind = np.asarray(length), np.asarray(kind)
-    if not (length == np.floor(length)).all():
+    lengths, kinds = np.asarray(length), np.asarray(kind)
+    if not (lengths == np.floor(lengths)).all():
         raise ValueError("The length column has values that are not whole numbers.")
-    if not all(isinstance(name, str) for name in kind[label == 0]):
+    if not all(isinstance(name, str) for name in kinds[label == 0]):
         raise ValueError("The kind column has values that are not strings where the reference is 0.")
-    lengths, kinds = np.unique(length), np.unique(kind[label == 0])
 
     def kind_row(name: str, chosen: np.ndarray) -> dict:
-        negative = (label == 0) & (kind == name) & chosen
+        negative = (label == 0) & (kinds == name) & chosen
         positive = (label == 1) & chosen
         tnr, tpr = rate(predicted[negative] == 0), rate(predicted[positive] == 1)
         return {"kind": str(name), "true_negative_rate": tnr, "balanced_accuracy": mean_of_rates(tnr, tpr)}
@@ -74,13 +73,14 @@ def compute_sortedness_accuracy(
     return {
         **class_rates(predicted, label),
         "by_length": [
-            {"length": int(size), **class_rates(predicted[length == size], label[length == size])} for size in lengths
+            {"length": int(size), **class_rates(predicted[lengths == size], label[lengths == size])}
+            for size in np.unique(lengths)
         ],
-        "by_kind": [kind_row(name, np.ones(len(label), bool)) for name in kinds],
+        "by_kind": [kind_row(name, np.ones(len(label), bool)) for name in np.unique(kinds[label == 0])],
         "by_length_and_kind": [
-            {"length": int(size), **kind_row(name, length == size)}
-            for size in lengths
-            for name in np.unique(kind[(label == 0) & (length == size)])
+            {"length": int(size), **kind_row(name, lengths == size)}
+            for size in np.unique(lengths)
+            for name in np.unique(kinds[(label == 0) & (lengths == size)])
         ],
     }
 
