@@ -82,12 +82,15 @@ def gap_of(both, only_forced, only_free, neither):
     return metrics.compute_decoding_gap(free.tolist(), ["right"] * sum(counts), forced.tolist())
 
 
-def test_decoding_gap_has_newcombes_published_interval():
-    # Bentur et al.: 1, 1, 7, 12; Fagerland, Lydersen, Laake (2014) give -0.286 with -0.507 to -0.026.
-    result = gap_of(1, 1, 7, 12)
-    assert result["gap"] == pytest.approx(-6 / 21)
-    assert result["interval"] == pytest.approx([-0.507, -0.026], abs=5e-4)
-    assert result["mcnemar_p"] == pytest.approx(2 * (1 + 8) / 2**8)  # 0 or 1 of 8 coin flips, two sides
+def test_decoding_gap_has_newcombes_interval_as_others_compute_it():
+    # Cavo et al. (2012), as in the tests of the R package contingencytables (Fagerland, Lydersen and Laake).
+    result = gap_of(59, 6, 16, 80)
+    assert result["gap"] == pytest.approx(-0.0621, abs=5e-5)
+    assert result["interval"] == pytest.approx([-0.1186, -0.0046], abs=5e-5)
+
+
+def test_exact_mcnemar_by_hand():
+    assert gap_of(1, 1, 7, 12)["mcnemar_p"] == pytest.approx(2 * (1 + 8) / 2**8)  # 0 or 1 of 8 coin flips, two sides
 
 
 def test_decoding_gap_counts_and_rates():
