@@ -40,6 +40,8 @@ class AdditionCorpus:
     """
 
     name = "addition"
+    # Parquet columns with few different values, which are written as a dictionary.
+    repetitive = ("digits", "carries", "longest_chain", "group", "carry_into", "column_class", "column", "ripple")
 
     def __init__(self, options: AdditionOptions):
         self.options = options
@@ -195,7 +197,8 @@ class AdditionCorpus:
                 # What an exhausted source could not give, the others give in equal shares.
                 counts = share_out(missing, [total * (number not in exhausted) for number in range(len(sources))])
             problems = Problems.concatenate(parts)
-            yield problems[rng.permutation(len(problems))]
+            # A single source is in random order already.
+            yield problems if len(sources) == 1 else problems[rng.permutation(len(problems))]
 
     def _uniform_sources(self) -> list[UniformSource]:
         options, sources = self.options, []

@@ -6,6 +6,7 @@ from pathlib import Path
 from string import Template
 
 import pyarrow.parquet as pq
+from datasets import ClassLabel
 from huggingface_hub import DatasetCard, DatasetCardData
 
 from .card_figures import FIGURES
@@ -20,7 +21,7 @@ PAGE = Template("""\
 
 $summary
 
-Made by [headcount](https://pypi.org/project/headcount/) with
+Made by headcount with
 
 ```
 $command
@@ -110,7 +111,7 @@ def write_card(corpus, options, tallies: dict[tuple[str, str], dict[str, Counter
             for configs, columns in text.columns_of(splits)
         ),
         examples="\n\n".join(
-            f"`{config}`, split `{next(iter(sizes))}`:\n\n{example_rows(folder, config, next(iter(sizes)))}"
+            f"`{config}`, split `{next(iter(sizes))}`:\n\n{example_rows(corpus, folder, config, next(iter(sizes)))}"
             for config, sizes in splits.items()
         ),
         limits=text.limits,
@@ -168,10 +169,21 @@ def shown(value) -> str:
     return str(value)
 
 
-def example_rows(folder: Path, config: str, split: str) -> str:
+def example_rows(corpus, folder: Path, config: str, split: str) -> str:
     path = min((folder / config).glob(f"{split}-*.parquet"))
     batch = next(pq.ParquetFile(path).iter_batches(batch_size=EXAMPLE_ROWS)).to_pylist()
-    return table([f"`{name}`" for name in batch[0]], [[shorten(value) for value in row.values()] for row in batch])
+    features = corpus.features(config)
+    return table(
+        [f"`{name}`" for name in batch[0]],
+        [[shorten(with_names(features[name], value)) for name, value in row.items()] for row in batch],
+    )
+
+
+def with_names(feature, value):
+    """The name of a class instead of its number, also within lists."""
+    if isinstance(value, list):
+        return [with_names(feature.feature, item) for item in value]
+    return feature.int2str(value) if isinstance(feature, ClassLabel) else value
 
 
 def shorten(value) -> str:

@@ -17,7 +17,7 @@ def draw_carry_chains(tallies: Tallies, path: Path) -> None:
     counts = {split: tally["longest_chain"] for (_, split), tally in tallies.items() if "longest_chain" in tally}
     if not counts:  # a folder of pairs alone
         counts = {f"pairs, {split}": tally["column"] for (_, split), tally in tallies.items()}
-    label = "longest carry chain (columns)" if "longest_chain" in next(iter(tallies.values())) else "changed column"
+    xlabel = "longest carry chain (columns)" if "longest_chain" in next(iter(tallies.values())) else "changed column"
     figure, axes = _new_figure()
     places = sorted({place for tally in counts.values() for place in tally})
     places = list(range(places[-1] + 1))
@@ -30,12 +30,13 @@ def draw_carry_chains(tallies: Tallies, path: Path) -> None:
             axes.bar(left, share, width, label=name, color=COLORS[number], hatch=HATCHES[number], edgecolor="white")
             for x, height, place in zip(left, share, places, strict=True):
                 if tally[place]:
-                    axes.annotate(f"{height:.1%}", (x, height), ha="center", va="bottom", fontsize=7)
+                    label = f"{height:.0%}" if height >= 0.095 else f"{height:.1%}"
+                    axes.annotate(label, (x, height), ha="center", va="bottom", fontsize=7)
         else:
             axes.plot(places, share, label=name, color=COLORS[number], marker=MARKERS[number], markersize=4)
     if len(places) <= BARS_UP_TO:
         axes.set_xticks(places)
-    _finish(figure, axes, label, "share of rows", path)
+    _finish(figure, axes, xlabel, "share of rows", path)
 
 
 def draw_violation_positions(tallies: Tallies, path: Path) -> None:
@@ -46,7 +47,8 @@ def draw_violation_positions(tallies: Tallies, path: Path) -> None:
         for tally in tallies.values():
             total.update(tally[f"position/{kind}"])
         if total:
-            share = [total[tenth] / total.total() for tenth in range(10)]
+            # No rows: no point, because a logarithmic axis has no zero.
+            share = [total[tenth] / total.total() or float("nan") for tenth in range(10)]
             name = f"{kind} ({total.total():,} rows)"
             axes.plot(range(10), share, label=name, color=COLORS[number], marker=MARKERS[number])
     axes.set_xticks(range(10), [f"{10 * tenth}-{10 * tenth + 10} %" for tenth in range(10)], fontsize=8)

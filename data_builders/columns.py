@@ -42,6 +42,9 @@ class Problems:
 
     @staticmethod
     def concatenate(parts: "list[Problems]") -> "Problems":
+        parts = [part for part in parts if len(part)] or parts[:1]
+        if len(parts) == 1:
+            return parts[0]
         return Problems(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("a", "b", "width")))
 
     @staticmethod

@@ -21,6 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import datasets
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .builders import CORPUS_VERSION
@@ -109,13 +110,18 @@ def check_target(folder: Path, overwrite: bool) -> None:
 def _write_split(corpus, config: str, split: str, partial: Path, progress) -> tuple[int, dict[str, Counter]]:
     schema = corpus.features(config).arrow_schema
     (partial / config).mkdir(exist_ok=True)
+    dictionaries = [
+        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
+        for field in schema
+        if field.name in corpus.repetitive
+    ]
     rows, tally, paths, writer = 0, {}, [], None
     for table in corpus.tables(config, split):
         if rows >= len(paths) * ROWS_PER_FILE:
             if writer is not None:
                 writer.close()
             paths.append(partial / config / f"{split}.{len(paths)}")
-            writer = pq.ParquetWriter(paths[-1], schema)
+            writer = pq.ParquetWriter(paths[-1], schema, compression="lz4", use_dictionary=dictionaries)
         writer.write_table(table)
         rows += table.num_rows
         for name, counts in corpus.tally(config, table).items():

@@ -9,31 +9,45 @@ from .permutation import Permutation
 
 
 class KeySet:
-    """A growing set of 64-bit keys in a few sorted arrays: 8 bytes per key."""
+    """A growing set of 64-bit keys in a few sorted arrays: 8 bytes per key.
 
-    def __init__(self, runs: list[NDArray[np.uint64]] | None = None):
+    Most keys that are looked up are not in the set. A table of 2^20 flags, one for each value of a 20-bit hash, tells
+    so for nearly all of them at once, as long as the set is small.
+    """
+
+    def __init__(self, runs: list[NDArray[np.uint64]] | None = None, flags: NDArray[np.bool_] | None = None):
         self._runs = list(runs or [])
+        self._flags = np.zeros(1 << 20, bool) if flags is None else flags.copy()
 
     def __len__(self) -> int:
         return sum(map(len, self._runs))
 
     def copy(self) -> "KeySet":
-        return KeySet(self._runs)
+        return KeySet(self._runs, self._flags)
 
     def contains(self, keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        found = np.zeros(len(keys), bool)
+        found = self._flags[_hash_20_bits(keys)]
+        maybe = np.flatnonzero(found)
+        candidates = keys[maybe]
+        really = np.zeros(len(maybe), bool)
         for run in self._runs:
-            place = np.minimum(np.searchsorted(run, keys), len(run) - 1)
-            found |= run[place] == keys
+            place = np.minimum(np.searchsorted(run, candidates), len(run) - 1)
+            really |= run[place] == candidates
+        found[maybe] = really
         return found
 
     def add(self, keys: NDArray[np.uint64]) -> None:
         if not len(keys):
             return
+        self._flags[_hash_20_bits(keys)] = True
         self._runs.append(np.sort(keys))
         # Like the digits of a binary counter: runs of similar size are merged, so that there are few of them.
         while len(self._runs) > 1 and 2 * len(self._runs[-1]) >= len(self._runs[-2]):
             self._runs.append(np.sort(np.concatenate([self._runs.pop(), self._runs.pop()]), kind="stable"))
+
+
+def _hash_20_bits(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    return (keys * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(44)
 
 
 class OperandRange:
@@ -90,10 +104,12 @@ class UniformSource:
             a, b = _unordered_pair(index)
         else:
             a, b = np.divmod(index, np.uint64(self.b.low_size))
-        a, b = self.a.digits_of(a, self.rng, self.columns), self.b.digits_of(b, self.rng, self.columns)
-        if not self.ordered:
-            swap = (scramble(index + self.coin) & np.uint64(1)).astype(bool)[:, None]
+        swap = (scramble(index + self.coin) & np.uint64(1)).astype(bool) & (not self.ordered)
+        if self.is_triangle:
             a, b = np.where(swap, b, a), np.where(swap, a, b)
+        a, b = self.a.digits_of(a, self.rng, self.columns), self.b.digits_of(b, self.rng, self.columns)
+        if not self.is_triangle and not self.ordered:
+            a, b = np.where(swap[:, None], b, a), np.where(swap[:, None], a, b)
         return Problems(a, b, np.full(len(a), self.width))
 
 
@@ -145,6 +161,8 @@ def take_new(
             first = np.zeros(len(keys), bool)
             first[np.unique(keys, return_index=True)[1]] = True
             new &= first
+        if not source.remember and not keep_keys and new.all():
+            return Problems.concatenate([*parts, drawn])
         rows = np.flatnonzero(new)[:missing]
         if source.remember or keep_keys:
             taken.add(keys[rows])

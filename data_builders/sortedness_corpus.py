@@ -90,6 +90,8 @@ class SortednessCorpus:
     """
 
     name = "sortedness"
+    # Parquet columns with few different values, which are written as a dictionary.
+    repetitive = ("length", "label", "kind", "position", "violations")
 
     def __init__(self, options: SortednessOptions):
         self.options = options

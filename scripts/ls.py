@@ -11,10 +11,12 @@ import typer
 
 from ..configuration import choices
 from ..configuration.rules import nearest
+from ..data_builders.choices import TASKS
 
 
 # Family -> (config field or argument that takes the name, its choices)
 FAMILIES = {
+    "tasks": ("task", TASKS),
     "encodings": ("position_embedding_type", choices.POSITION_ENCODINGS),
     "schemes": ("position_scheme", choices.POSITION_SCHEMES),
     "poolers": ("pooling_type", choices.POOLERS),
@@ -29,7 +31,7 @@ def main(
     family: Annotated[str, typer.Argument(help="One of: " + ", ".join(FAMILIES) + ".", metavar="FAMILY")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
-    """List the encodings, schemes, poolers, ... that a config can name."""
+    """List the tasks, encodings, schemes, poolers, ... that there are."""
     if family not in FAMILIES:
         raise typer.BadParameter(
             f"there is no family {family!r}; expected one of {', '.join(FAMILIES)}.{nearest(family, FAMILIES)}"
