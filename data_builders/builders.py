@@ -1,6 +1,6 @@
 """The corpora as `datasets` builders: `AdditionBuilder(digits=4).download_and_prepare()` and `.as_dataset()`.
 
->>> builder = AdditionBuilder("pairs", digits=4)
+>>> builder = AdditionBuilder(config_name="pairs", digits=4)
 >>> builder.download_and_prepare()
 >>> builder.as_dataset(split="test")
 

@@ -6,8 +6,8 @@
       CONFIG/SPLIT-00000-of-00001-HASH.parquet
       manifest.json                    options, and size and SHA-256 of the parquet files; written last
 
-The hash of the content is part of a parquet file's name, because `load_dataset` recognises rewritten files only by
-name.
+The hash of the content is part of a parquet file's name, and the card lists the files by name, because `load_dataset`
+takes a folder for the one it has cached unless the card's words differ.
 """
 
 import hashlib

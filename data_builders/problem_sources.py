@@ -132,7 +132,7 @@ class GroupSource:
         self.size = group_size(group, width, ordered)
         self.rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([*seed, width, *group.encode()])))
         # To see each of n problems takes about n ln n draws; after many more than that, nothing new is left.
-        self.draws_left = self.size * (20 + 3 * self.size.bit_length()) + 10_000
+        self.draws_left = self.size * (20 + 3 * self.size.bit_length())
 
     def draw(self, count: int) -> Problems:
         count = min(count, self.draws_left)
@@ -152,7 +152,8 @@ def take_new(
     parts = [source.draw(0)]
     missing = count
     while missing > 0:
-        drawn = source.draw(missing + missing // 8 + 8 if source.remember else missing)
+        # Of a source that repeats itself, draw more: nearly exhausted, it would need many small draws.
+        drawn = source.draw(max(missing + missing // 8, 1024) if source.remember else missing)
         if not len(drawn):
             break
         keys = problem_keys(drawn, ordered)

@@ -1,0 +1,136 @@
+"""Collators with real models: the batch is what the model takes, padded or not."""
+
+import numpy as np
+import pytest
+import torch
+
+from headcount import (
+    HeadcountConfig,
+    HeadcountForCausalLM,
+    HeadcountForConditionalGeneration,
+    HeadcountForSequenceClassification,
+)
+from headcount.data_builders.addition import AdditionCorpus
+from headcount.data_builders.addition_options import AdditionOptions
+from headcount.data_builders.collators import AdditionCollator, SortednessCollator
+from headcount.data_builders.sortedness_corpus import SortednessCorpus, SortednessOptions
+from headcount.data_builders.tokenization import (
+    ADDITION_VOCABULARY,
+    DIGIT_IDS,
+    EQUALS_ID,
+    SORTEDNESS_VOCABULARY,
+    VALUE_RANGE,
+    addition_tokenizer,
+    encode_addition,
+)
+
+
+TINY = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+
+
+def addition_rows(count: int, **options) -> list[dict]:
+    options = {"train": 100, "validation": 10, "test": 10, "hard": 10, "pairs": 10, **options}
+    return next(AdditionCorpus(AdditionOptions(**options)).tables("default", "train")).to_pylist()[:count]
+
+
+@pytest.fixture
+def seq2seq():
+    torch.manual_seed(0)
+    return HeadcountForConditionalGeneration(HeadcountConfig(vocab_size=ADDITION_VOCABULARY, **TINY))
+
+
+def test_an_encoder_decoder_batch(seq2seq):
+    batch = AdditionCollator(addition_tokenizer(), seq2seq)(addition_rows(8))
+    assert set(batch) == {"input_ids", "labels", "decoder_input_ids", "position_ids", "decoder_position_ids"}
+    assert (batch["decoder_input_ids"][:, 0] == seq2seq.config.decoder_start_token_id).all()
+    assert (batch["decoder_input_ids"][:, 1:] == batch["labels"][:, :-1]).all()
+    assert all(len(tensor) == 8 for tensor in batch.values())
+    loss = seq2seq(**batch).loss
+    loss.backward()
+    assert torch.isfinite(loss)
+
+
+def test_padding_changes_no_prediction(seq2seq):
+    rows = addition_rows(16, digits=5, min_digits=1, zero_pad=False)
+    collate = AdditionCollator(addition_tokenizer(), seq2seq)
+    batch = collate(rows)
+    assert (batch["attention_mask"] == 0).any()
+    assert ((batch["input_ids"] == 0) == (batch["attention_mask"] == 0)).all()
+    together = seq2seq(**batch).logits
+    for number, row in enumerate(rows):
+        alone = collate([row])
+        assert "attention_mask" not in alone
+        length = alone["labels"].shape[1]
+        assert (batch["labels"][number, length:] == -100).all()
+        torch.testing.assert_close(seq2seq(**alone).logits[0], together[number, :length], atol=1e-5, rtol=1e-4)
+
+
+def test_rows_that_are_tokens_already_give_the_same_batch(seq2seq):
+    corpus = AdditionCorpus(AdditionOptions())
+    encoded = encode_addition(corpus.problems("test")[:8])
+    tokens = [{name: encoded[name][row] for name in ("input_ids", "labels")} for row in range(8)]
+    collate = AdditionCollator(addition_tokenizer(), seq2seq)
+    from_text = collate(next(corpus.tables("default", "test")).to_pylist()[:8])
+    from_tokens = collate(tokens)
+    assert from_text.keys() == from_tokens.keys()
+    for name in from_text:
+        assert torch.equal(from_text[name], from_tokens[name])
+
+
+def test_a_decoder_only_batch_with_coupled_positions():
+    config = HeadcountConfig(
+        architecture="decoder",
+        vocab_size=ADDITION_VOCABULARY,
+        position_embedding_type="relative_bias",
+        position_scheme="coupled",
+        digit_token_ids=DIGIT_IDS,
+        answer_start_token_id=EQUALS_ID,
+        **TINY,
+    )
+    model = HeadcountForCausalLM(config)
+    rows = addition_rows(4, digits=6, min_digits=3, answer_order="reversed")
+    batch = AdditionCollator(addition_tokenizer("decoder"), model)(rows)
+    for ids, labels, row in zip(batch["input_ids"], batch["labels"], rows, strict=True):
+        text = f"<bos>{row['input']}={row['target']}<eos>"
+        assert addition_tokenizer().decode(ids).replace("<pad>", "") == text
+        assert addition_tokenizer().decode(labels[labels != -100]) == row["target"] + "<eos>"
+    assert torch.equal(batch["position_ids"], model.make_position_ids(batch["input_ids"], batch.get("attention_mask")))
+    assert torch.isfinite(model(**batch).loss)
+
+
+def test_a_sortedness_batch_with_and_without_padding():
+    config = HeadcountConfig(
+        architecture="encoder",
+        vocab_size=SORTEDNESS_VOCABULARY,
+        embedding_type="ordinal",
+        ordinal_token_range=VALUE_RANGE,
+        position_embedding_type="alibi_directional",
+        pooling_type="max",
+        **TINY,
+    )
+    model = HeadcountForSequenceClassification(config).eval()
+    options = SortednessOptions(train=40, validation=2, test=8, test_lengths=(16,))
+    corpus = SortednessCorpus(options)
+    collate = SortednessCollator(model)
+    mixed = next(corpus.tables("default", "train")).to_pylist()
+    batch = collate(mixed)
+    assert (batch["attention_mask"].sum(1) == torch.tensor([row["length"] for row in mixed])).all()
+    assert batch["labels"].float().mean() == 0.5
+    logits = model(**batch).logits
+    for number in range(5):
+        alone = collate([mixed[number]])
+        assert "attention_mask" not in alone
+        torch.testing.assert_close(model(**alone).logits[0], logits[number], atol=1e-5, rtol=1e-4)
+    same_length = collate(next(corpus.tables("swap", "test_16")).to_pylist())
+    assert "attention_mask" not in same_length
+    assert same_length["input_ids"].min() >= 3
+
+
+def test_wrong_rows_are_explained(seq2seq):
+    collate = AdditionCollator(addition_tokenizer(), seq2seq)
+    with pytest.raises(ValueError, match="a row has no 'target' but"):
+        collate([{"input": "1+1"}])
+    with pytest.raises(ValueError, match="expected input and target, or input_ids and labels"):
+        collate([{"input_ids": [3, 4]}])
+    with pytest.raises(ValueError, match="expected one or more integers from 0 to 99"):
+        SortednessCollator()([{"values": np.array([3, 100]), "label": 0}])
