@@ -5,8 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from string import Template
 
-import pyarrow.parquet as pq
-from datasets import ClassLabel
+from datasets import ClassLabel, Features
 from huggingface_hub import DatasetCard, DatasetCardData
 
 from .card_figures import FIGURES
@@ -78,7 +77,13 @@ Apache-2.0. The rows are generated; they contain no personal data and nothing fr
 """)
 
 
-def write_card(corpus, options, tallies: dict[tuple[str, str], dict[str, Counter]], folder: Path) -> None:
+def write_card(
+    corpus,
+    options,
+    tallies: dict[tuple[str, str], dict[str, Counter]],
+    examples: dict[tuple[str, str], list[dict]],
+    folder: Path,
+) -> None:
     """Writes README.md and its figure into a folder whose parquet files are already there."""
     text = CARDS[corpus.name]
     (folder / "figures").mkdir()
@@ -111,8 +116,8 @@ def write_card(corpus, options, tallies: dict[tuple[str, str], dict[str, Counter
             for configs, columns in text.columns_of(splits)
         ),
         examples="\n\n".join(
-            f"`{config}`, split `{next(iter(sizes))}`:\n\n{example_rows(corpus, folder, config, next(iter(sizes)))}"
-            for config, sizes in splits.items()
+            f"`{config}`, split `{split}`:\n\n{example_rows(corpus.features(config), examples[config, split])}"
+            for config, split in ((config, next(iter(sizes))) for config, sizes in splits.items())
         ),
         limits=text.limits,
     )
@@ -174,13 +179,10 @@ def shown(value) -> str:
     return str(value)
 
 
-def example_rows(corpus, folder: Path, config: str, split: str) -> str:
-    path = min((folder / config).glob(f"{split}-*.parquet"))
-    batch = next(pq.ParquetFile(path).iter_batches(batch_size=EXAMPLE_ROWS)).to_pylist()
-    features = corpus.features(config)
+def example_rows(features: Features, rows: list[dict]) -> str:
     return table(
-        [f"`{name}`" for name in batch[0]],
-        [[shorten(with_names(features[name], value)) for name, value in row.items()] for row in batch],
+        [f"`{name}`" for name in rows[0]],
+        [[shorten(with_names(features[name], value)) for name, value in row.items()] for row in rows],
     )
 
 

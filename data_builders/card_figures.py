@@ -60,7 +60,8 @@ def _new_figure():
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.2, 3.8), dpi=120, layout="constrained")
+    figure = Figure(figsize=(7.2, 3.8), dpi=120)
+    figure.subplots_adjust(left=0.1, right=0.985, bottom=0.14, top=0.965)
     FigureCanvasAgg(figure)  # draws without a display and without touching the user's matplotlib settings
     return figure, figure.add_subplot()
 

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .builders import CORPUS_VERSION
-from .card import write_card
+from .card import EXAMPLE_ROWS, write_card
 from .tasks import TASKS
 
 
@@ -52,13 +52,12 @@ def write_folder(
     folder = Path(folder)
     corpus = TASKS[task].corpus(options)
     with replacement_of(folder, overwrite) as partial:
-        splits, tallies = {}, {}
+        splits, tallies, examples = {}, {}, {}
         for config, sizes in corpus.splits().items():
             for split in sizes:
-                rows, tally = _write_split(corpus, config, split, partial, progress)
-                splits.setdefault(config, {})[split] = rows
-                tallies[config, split] = tally
-        write_card(corpus, options, tallies, partial)
+                written = _write_split(corpus, config, split, partial, progress)
+                splits.setdefault(config, {})[split], tallies[config, split], examples[config, split] = written
+        write_card(corpus, options, tallies, examples, partial)
         manifest = {
             "task": task,
             "corpus_version": CORPUS_VERSION,
@@ -107,7 +106,8 @@ def check_target(folder: Path, overwrite: bool) -> None:
             )
 
 
-def _write_split(corpus, config: str, split: str, partial: Path, progress) -> tuple[int, dict[str, Counter]]:
+def _write_split(corpus, config: str, split: str, partial: Path, progress) -> tuple[int, dict[str, Counter], list]:
+    """The number of rows, what the corpus counts in them, and the first few."""
     schema = corpus.features(config).arrow_schema
     (partial / config).mkdir(exist_ok=True)
     dictionaries = [
@@ -115,7 +115,7 @@ def _write_split(corpus, config: str, split: str, partial: Path, progress) -> tu
         for field in schema
         if field.name in corpus.repetitive
     ]
-    rows, tally, paths, writer = 0, {}, [], None
+    rows, tally, examples, paths, writer = 0, {}, [], [], None
     for table in corpus.tables(config, split):
         if rows >= len(paths) * ROWS_PER_FILE:
             if writer is not None:
@@ -123,6 +123,7 @@ def _write_split(corpus, config: str, split: str, partial: Path, progress) -> tu
             paths.append(partial / config / f"{split}.{len(paths)}")
             writer = pq.ParquetWriter(paths[-1], schema, compression="lz4", use_dictionary=dictionaries)
         writer.write_table(table)
+        examples = examples or table.slice(0, EXAMPLE_ROWS).to_pylist()
         rows += table.num_rows
         for name, counts in corpus.tally(config, table).items():
             tally.setdefault(name, Counter()).update(counts)
@@ -131,7 +132,7 @@ def _write_split(corpus, config: str, split: str, partial: Path, progress) -> tu
     for number, path in enumerate(paths):
         place = f"{number:05d}-of-{len(paths):05d}"
         path.rename(path.with_name(f"{split}-{place}-{hash_file(path)[:16]}.parquet"))
-    return rows, tally
+    return rows, tally, examples
 
 
 def hash_file(path: Path) -> str:
