@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import data, env, ls
+from . import data, env, evaluate, ls, train
 
 
 app = typer.Typer(
@@ -19,7 +19,9 @@ app = typer.Typer(
 )
 app.command("data")(data.main)
 app.command("env")(env.main)
+app.command("evaluate")(evaluate.main)
 app.command("ls")(ls.main)
+app.command("train")(train.main)
 
 
 def print_version(wanted: bool) -> None:

@@ -24,7 +24,17 @@ FAMILIES = {
     "normalizers": ("attention_normalizer", choices.NORMALIZERS),
     "embeddings": ("embedding_type", choices.EMBEDDINGS),
     "architectures": ("architecture", choices.ARCHITECTURES),
+    "recipes": ("recipe", None),  # read from their files
 }
+
+
+def choices_of(family: str) -> dict[str, str]:
+    """Name -> one sentence."""
+    if family == "recipes":
+        from ..trainers.recipe import describe_recipes
+
+        return describe_recipes()
+    return FAMILIES[family][1]
 
 
 def main(
@@ -36,7 +46,7 @@ def main(
         raise typer.BadParameter(
             f"there is no family {family!r}; expected one of {', '.join(FAMILIES)}.{nearest(family, FAMILIES)}"
         )
-    field, names = FAMILIES[family]
+    field, names = FAMILIES[family][0], choices_of(family)
     if as_json:
         print(
             json.dumps([{"name": name, "field": field, "description": text} for name, text in names.items()], indent=2)

@@ -1,0 +1,1 @@
+"""Recipes, the training loop on accelerate, checkpoints and evaluation."""

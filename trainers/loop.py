@@ -1,0 +1,338 @@
+"""The training loop, on accelerate: one process or many, resumable to the bit.
+
+Everything random in step t is a function of the seed and t: the batch, dropout, jitter, position offsets. So a
+checkpoint holds weights and optimizer state only, and a run that was killed and resumed ends with the same weights.
+"""
+
+import itertools
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import psutil
+import torch
+from accelerate import Accelerator
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from ..data_builders.tokenization import IGNORED
+from . import checkpoints
+from .evaluation import evaluate_model, rate, validate
+from .model_building import make_model, make_tokenizer
+from .optimizers import OPTIMIZERS, schedule
+from .recipe import Recipe
+from .run_folder import prepare_folder, provenance, write_rows, write_text
+from .training_data import make_batches, make_corpus, number_of_steps
+
+
+class TrainingStopped(Exception):
+    """Training ended before it was done; the message says why and how to go on."""
+
+    exit_code = 1
+
+
+class Diverged(TrainingStopped):
+    """The loss is not a number any more."""
+
+
+class Interrupted(TrainingStopped):
+    """Ctrl-C; a checkpoint was written."""
+
+    exit_code = 130
+
+
+@dataclass
+class RunOptions:
+    output: Path
+    resume: bool = False
+    overwrite: bool = False
+    keep: int = 2
+    report_to: str = "none"
+    processes: int | None = None  # how many were asked for; fewer is an error
+    evaluate: bool = True
+
+
+def step_seed(seed: int, step: int, rank: int) -> int:
+    return int(np.random.SeedSequence([seed, step, rank]).generate_state(1)[0])
+
+
+def make_accelerator(recipe: Recipe, options: RunOptions) -> Accelerator:
+    """Refuses to run with fewer processes than were asked for, which accelerate would do in silence."""
+    precision = "bf16" if recipe.training.precision == "bfloat16" else "no"
+    trackers = None if options.report_to == "none" else options.report_to
+    accelerator = Accelerator(
+        cpu=not torch.cuda.is_available(),
+        mixed_precision=precision,
+        log_with=trackers,
+        project_dir=str(options.output),
+    )
+    asked = options.processes or launched_processes()
+    if accelerator.num_processes != asked:
+        raise ValueError(
+            f"{asked} processes were asked for, but {accelerator.num_processes} started; on a CPU expected "
+            f"'accelerate launch --multi_gpu --num_processes {asked} scripts/train.py ...' (--cpu starts only one)."
+        )
+    if recipe.training.batch_size % (accelerator.num_processes * recipe.training.gradient_accumulation):
+        raise ValueError(
+            f"training.batch_size={recipe.training.batch_size} is not allowed; expected a multiple of processes x "
+            f"gradient_accumulation = {accelerator.num_processes} x {recipe.training.gradient_accumulation}."
+        )
+    return accelerator
+
+
+def launched_processes() -> int:
+    """How many processes the launcher was asked for.
+
+    `accelerate launch --cpu --num_processes 2` starts one and tells it nothing; its own command line still says two.
+    """
+    if "WORLD_SIZE" in os.environ:
+        return int(os.environ["WORLD_SIZE"])
+    parent = psutil.Process().parent() if "ACCELERATE_MIXED_PRECISION" in os.environ else None
+    arguments = parent.cmdline() if parent is not None else []
+    for flag, value in itertools.pairwise([*arguments, ""]):
+        name, _, attached = flag.partition("=")
+        if name.replace("-", "_") == "__num_processes" and (attached or value).isdigit():
+            return int(attached or value)
+    return 1
+
+
+class Stopper:
+    """Remembers Ctrl-C until the step is done; a second one stops at once."""
+
+    def __enter__(self):
+        self.wanted = False
+        self.previous = None
+        if hasattr(signal, "SIGINT") and signal.getsignal(signal.SIGINT) is not None:
+            try:
+                self.previous = signal.signal(signal.SIGINT, self._note)
+            except ValueError:  # not in the main thread, where signals cannot be caught
+                self.previous = None
+        return self
+
+    def _note(self, number, frame):
+        if self.wanted:
+            raise KeyboardInterrupt
+        self.wanted = True
+
+    def __exit__(self, *error):
+        if self.previous is not None:
+            signal.signal(signal.SIGINT, self.previous)
+
+
+def train(recipe: Recipe, options: RunOptions, say: Callable[[str], None] | None = None) -> dict:
+    """Runs the recipe and leaves a run folder; returns what the run ended with. Finished runs are not run again."""
+    accelerator = make_accelerator(recipe, options)
+    main = accelerator.is_main_process
+    say = say or (lambda text: print(text, file=sys.stderr, flush=True))
+    training, folder = recipe.training, options.output
+
+    torch.manual_seed(training.seed)
+    model = make_model(recipe)
+    corpus = make_corpus(recipe)
+    size = sum(p.numel() * p.element_size() for p in model.parameters())
+    if main:
+        prepare_folder(folder, recipe, options.resume, options.overwrite, bytes_needed=4 * size * (options.keep + 2))
+    accelerator.wait_for_everyone()
+    if options.resume and (folder / "provenance.json").exists():
+        if main:
+            say(f"{folder} is finished already; nothing to do.")
+        return json.loads((folder / "results" / "training.json").read_text())[0]
+
+    batches = make_batches(recipe, corpus)
+    steps = number_of_steps(recipe, batches)
+    optimizers = OPTIMIZERS[training.optimizer](model, training)
+    start = 0
+    if options.resume:
+        found = checkpoints.newest_whole_checkpoint(folder / "checkpoints")
+        if found is not None:
+            path, state = found
+            checkpoints.load_checkpoint(path, state, model, optimizers)
+            start = state["step"]
+        if main:
+            say(f"resuming {folder} at step {start} of {steps}")
+    prepared, *optimizers = accelerator.prepare(model, *optimizers)
+    if training.compile:
+        prepared = torch.compile(prepared)
+    if options.report_to != "none":
+        accelerator.init_trackers("headcount", config={"recipe": recipe.name, "seed": training.seed})
+
+    log = MetricsLog(folder, start) if main else None
+    show = tqdm(total=steps, initial=start, unit="step", disable=not (main and sys.stderr.isatty()), file=sys.stderr)
+    clock = time.perf_counter()
+    loss, validation, done = torch.tensor(float("nan")), None, start
+    with Stopper() as stopper:
+        for step in range(start, steps):
+            loss, hits, asked = training_step(prepared, optimizers, batches(step), step, steps, recipe, accelerator)
+            done = step + 1
+            last = done == steps
+            if done % training.log_every == 0 or last:
+                if not torch.isfinite(loss):
+                    raise Diverged(not_finite(done, folder))
+                seconds = time.perf_counter() - clock
+                values = {
+                    "step": done,
+                    "loss": loss.item(),
+                    "accuracy": (hits / asked).item(),
+                    "examples_per_second": (done - start) * training.batch_size / seconds,
+                    "learning_rate": optimizers[-1].param_groups[0]["lr"],
+                }
+                show.set_postfix(
+                    loss=f"{values['loss']:.4f}",
+                    acc=f"{values['accuracy']:.3f}",
+                    ex_s=round(values["examples_per_second"]),
+                )
+                accelerator.log({name: v for name, v in values.items() if name != "step"}, step=done)
+                if main:
+                    log.add(values)
+            if (done % training.evaluate_every == 0 and not last) or (last and training.target):
+                validation = gather_validation(prepared, recipe, corpus, accelerator)
+                accelerator.log({"validation": validation["value"]}, step=done)
+                if main:
+                    log.add({"step": done, "validation": validation["value"], "n": validation["n"]})
+                    if show.disable:
+                        say(f"step {done}/{steps}  loss {loss.item():.4f}  validation {validation['value']:.4f}")
+                if training.target is not None and validation["value"] >= training.target:
+                    last = True
+            stop = agree(stopper.wanted, accelerator)
+            if (done % training.checkpoint_every == 0 or stop) and not last and main:
+                if not torch.isfinite(loss):
+                    raise Diverged(not_finite(done, folder))
+                bare = [getattr(optimizer, "optimizer", optimizer) for optimizer in optimizers]
+                checkpoints.save_checkpoint(folder / "checkpoints", done, model, bare, options.keep)
+                log.flush()
+            show.update()
+            if stop and not last:
+                show.close()
+                raise Interrupted(
+                    f"interrupted at step {done} of {steps}; everything so far is in {folder}: go on with the same "
+                    "command and --resume."
+                )
+            if last:
+                break
+    show.close()
+    seconds = time.perf_counter() - clock
+    accelerator.wait_for_everyone()
+    summary = {
+        "recipe": recipe.name,
+        "seed": training.seed,
+        "steps": done,
+        "loss": loss.item(),
+        "seconds": round(seconds, 2),
+    }
+    summary["examples_per_second"] = round((done - start) * training.batch_size / max(seconds, 1e-9), 1)
+    if main:
+        finish(model, recipe, corpus, folder, summary, log, options, accelerator.num_processes, say)
+    accelerator.wait_for_everyone()
+    accelerator.end_training()
+    return summary
+
+
+def training_step(model, optimizers, batch, step, steps, recipe: Recipe, accelerator) -> tuple[Tensor, Tensor, Tensor]:
+    """One update. Gives the loss of the global batch, and how many of its labels were predicted right."""
+    training = recipe.training
+    rank, world = accelerator.process_index, accelerator.num_processes
+    torch.manual_seed(step_seed(training.seed, step, rank))
+    model.train()
+    factor = schedule(step, steps, training.warmup, training.decay)
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = group.setdefault("peak_lr", group["lr"]) * factor
+    mine = {name: values[rank::world].to(accelerator.device) for name, values in batch.items()}
+    asked_in_all = int((batch["labels"] != IGNORED).sum())
+    total = torch.zeros(3, device=accelerator.device)
+    parts = [{name: values[i :: training.gradient_accumulation] for name, values in mine.items()}
+             for i in range(training.gradient_accumulation)]  # fmt: skip
+    for number, part in enumerate(parts):
+        asked = int((part["labels"] != IGNORED).sum())
+        with accelerator.autocast():
+            output = model(**part)
+        # Every label counts the same, however the batch is divided; DDP averages over the processes.
+        loss = output.loss * (asked * world / asked_in_all)
+        if number + 1 < len(parts):
+            with accelerator.no_sync(model):
+                accelerator.backward(loss)
+        else:
+            accelerator.backward(loss)
+        hits = count_hits(output.logits.detach(), part["labels"], recipe)
+        total += torch.stack((loss.detach() / world, hits, torch.tensor(float(asked), device=total.device)))
+    if training.gradient_clip is not None:
+        accelerator.clip_grad_norm_(model.parameters(), training.gradient_clip)
+    for optimizer in optimizers:
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+    if world > 1:
+        total = accelerator.reduce(total, reduction="sum")
+    return total[0], total[1], total[2]
+
+
+def count_hits(logits: Tensor, labels: Tensor, recipe: Recipe) -> Tensor:
+    if recipe.model.get("architecture") == "decoder":
+        logits, labels = logits[:, :-1], labels[:, 1:]
+    return (logits.argmax(-1) == labels).sum().float()
+
+
+def gather_validation(model, recipe: Recipe, corpus, accelerator) -> dict:
+    """Process 0 evaluates all validation rows once, and tells the others; nothing is padded, nothing counted twice."""
+    counts = torch.zeros(2, device=accelerator.device)
+    if accelerator.is_main_process:
+        found = validate(accelerator.unwrap_model(model, keep_torch_compile=False), recipe, corpus)
+        counts += torch.tensor([round(found["value"] * found["n"]), found["n"]], device=counts.device)
+    if accelerator.num_processes > 1:
+        counts = accelerator.reduce(counts, reduction="sum")
+    return rate(int(counts[0]), int(counts[1]))
+
+
+def agree(flag: bool, accelerator) -> bool:
+    """True on all processes if it is on any."""
+    if accelerator.num_processes == 1:
+        return flag
+    return bool(accelerator.reduce(torch.tensor(float(flag), device=accelerator.device), reduction="sum") > 0)
+
+
+def not_finite(step: int, folder: Path) -> str:
+    found = checkpoints.list_checkpoints(folder / "checkpoints")
+    good = f"the last good checkpoint is {found[0]}" if found else "there is no checkpoint before it"
+    return f"the loss is not finite at step {step}; {good}. Expected a smaller learning rate or float32."
+
+
+def finish(model, recipe, corpus, folder, summary, log, options, processes, say) -> None:
+    log.flush()
+    model.save_pretrained(folder / "model")
+    make_tokenizer(recipe).save_pretrained(folder / "model")
+    write_rows(folder, "training", [summary])
+    if options.evaluate:
+        say("evaluating on the test splits")
+        write_rows(folder, "evaluation", evaluate_model(model, recipe, corpus))
+    write_text(folder / "provenance.json", json.dumps(provenance(recipe, summary["seconds"], processes), indent=1))
+    say(f"done: {folder}")
+
+
+class MetricsLog:
+    """metrics.jsonl: one line per logged step; lines after the step that a run resumes from are dropped first."""
+
+    def __init__(self, folder: Path, start: int):
+        self.path = folder / "metrics.jsonl"
+        kept = []
+        if self.path.exists():
+            for line in self.path.read_text().splitlines():
+                try:
+                    if json.loads(line)["step"] <= start:
+                        kept.append(line)
+                except (ValueError, KeyError):
+                    continue  # the line that was being written when the process died
+        write_text(self.path, "".join(f"{line}\n" for line in kept))
+        self.lines: list[str] = []
+
+    def add(self, values: dict) -> None:
+        with self.path.open("a") as file:
+            file.write(json.dumps(values) + "\n")
+
+    def flush(self) -> None:
+        with self.path.open("rb") as file:
+            os.fsync(file.fileno())

@@ -1,0 +1,51 @@
+"""Optimizers by name, `fn(model, training) -> list of torch optimizers`, and the schedule of learning rates."""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from .muon import Muon
+
+
+if TYPE_CHECKING:
+    from .recipe import TrainingOptions
+
+
+def make_adamw(parameters, training: "TrainingOptions") -> torch.optim.AdamW:
+    return torch.optim.AdamW(
+        parameters,
+        lr=training.learning_rate,
+        betas=tuple(training.betas),
+        weight_decay=training.weight_decay,
+        fused=True,
+    )
+
+
+def adamw(model: nn.Module, training: "TrainingOptions") -> list[torch.optim.Optimizer]:
+    return [make_adamw(model.parameters(), training)]
+
+
+def muon(model: nn.Module, training: "TrainingOptions") -> list[torch.optim.Optimizer]:
+    """Muon for the matrices inside of the layers, AdamW for tables, norms, biases and output layers."""
+    matrices = [p for name, p in model.named_parameters() if ".layers." in name and p.ndim == 2 and p.numel()]
+    taken = set(map(id, matrices))
+    rest = [p for p in model.parameters() if id(p) not in taken]
+    return [Muon(matrices, lr=training.muon_learning_rate), make_adamw(rest, training)]
+
+
+OPTIMIZERS: dict[str, Callable[[nn.Module, "TrainingOptions"], list[torch.optim.Optimizer]]] = {
+    "adamw": adamw,
+    "muon": muon,
+}
+
+
+def schedule(step: int, steps: int, warmup: float, decay: str) -> float:
+    """The factor on the learning rate at a step counted from 0: up linearly, then down to 0 by `decay`."""
+    rise = max(1, round(warmup * steps))
+    if step < rise:
+        return (step + 1) / rise
+    progress = (step - rise) / max(1, steps - rise)
+    return {"linear": 1 - progress, "cosine": 0.5 + 0.5 * math.cos(math.pi * progress), "constant": 1.0}[decay]

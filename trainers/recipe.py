@@ -1,0 +1,222 @@
+"""Recipes: YAML files that say everything about a run. `load_recipe("addition", ["training.epochs=2"])`.
+
+A recipe has a task and three sections: `data` (the options of the task's corpus), `model` (fields of HeadcountConfig)
+and `training` (below). It may extend another one and then names only what differs. Unknown keys are errors.
+"""
+
+import difflib
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..configuration.rules import Rule, flag, fraction, nearest, number_above, one_of, optional, share, whole_number
+from ..data_builders.choices import TASKS as TASK_NAMES
+
+
+RECIPE_FOLDER = Path(__file__).parent / "recipes"
+SECTIONS = ("data", "model", "training")
+
+TRAINING_RULES: dict[str, Rule] = {
+    "seed": whole_number(0),
+    "optimizer": one_of(("adamw", "muon")),
+    "learning_rate": number_above(0),
+    "muon_learning_rate": number_above(0),
+    "weight_decay": fraction(),
+    "warmup": fraction(),
+    "decay": one_of(("linear", "cosine", "constant")),
+    "gradient_clip": optional(number_above(0)),
+    "batch_size": whole_number(1),
+    "gradient_accumulation": whole_number(1),
+    "steps": optional(whole_number(1)),
+    "epochs": optional(number_above(0)),
+    "fresh_data": flag(),
+    "curriculum": flag(),
+    "precision": one_of(("float32", "bfloat16")),
+    "compile": flag(),
+    "log_every": whole_number(1),
+    "evaluate_every": whole_number(1),
+    "checkpoint_every": whole_number(1),
+    "target": optional(share()),
+}
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """- `steps` or `epochs`, one of them. `fresh_data`: every batch is made anew, so only `steps` makes sense.
+    - `warmup`: share of the steps in which the learning rate rises; `decay`: how it falls after that.
+    - `gradient_accumulation`: the batch is worked through in so many parts; the result is the same.
+    - `curriculum` (sortedness): negatives start as easy shuffles and blend into the mixture early in training.
+    - `target`: stop as soon as the validation metric reaches it.
+    """
+
+    seed: int = 0
+    optimizer: str = "adamw"
+    learning_rate: float = 1e-3
+    muon_learning_rate: float = 0.02
+    betas: tuple[float, float] = (0.9, 0.98)
+    weight_decay: float = 0.0
+    warmup: float = 0.1
+    decay: str = "linear"
+    gradient_clip: float | None = 1.0
+    batch_size: int = 64
+    gradient_accumulation: int = 1
+    steps: int | None = None
+    epochs: float | None = None
+    fresh_data: bool = False
+    curriculum: bool = False
+    precision: str = "float32"
+    compile: bool = False
+    log_every: int = 10
+    evaluate_every: int = 100
+    checkpoint_every: int = 100
+    target: float | None = None
+
+    def __post_init__(self):
+        for name, rule in TRAINING_RULES.items():
+            value = getattr(self, name)
+            if not rule.accepts(value):
+                hint = nearest(value, rule.names) if isinstance(value, str) else ""
+                raise ValueError(f"training.{name}={value!r} is not allowed; expected {rule.allowed}.{hint}")
+        object.__setattr__(self, "betas", tuple(self.betas))
+        if (self.steps is None) == (self.epochs is None):
+            raise ValueError(
+                f"training.steps={self.steps} and training.epochs={self.epochs} are not allowed together; "
+                "expected exactly one of them."
+            )
+        if self.fresh_data and self.steps is None:
+            raise ValueError("training.epochs means nothing with fresh_data=true; expected training.steps.")
+        if self.batch_size % self.gradient_accumulation:
+            raise ValueError(
+                f"training.gradient_accumulation={self.gradient_accumulation} is not allowed; expected a divisor of "
+                f"batch_size={self.batch_size}."
+            )
+
+
+@dataclass(frozen=True)
+class Recipe:
+    name: str
+    task: str
+    description: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    model: dict[str, Any] = field(default_factory=dict)
+    training: TrainingOptions = field(default_factory=lambda: TrainingOptions(steps=1))
+
+    def with_seed(self, seed: int) -> "Recipe":
+        return replace(self, training=replace(self.training, seed=seed))
+
+    def to_yaml(self) -> str:
+        plain = asdict(self)
+        plain["training"]["betas"] = list(self.training.betas)
+        return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+
+
+def recipe_names() -> list[str]:
+    return sorted(path.stem for path in RECIPE_FOLDER.glob("*.yaml"))
+
+
+def describe_recipes() -> dict[str, str]:
+    """Name -> one sentence, for `headcount ls recipes`."""
+    return {name: _read(name).get("description", "") for name in recipe_names()}
+
+
+def load_recipe(name_or_path: str, overrides: list[str] | None = None) -> Recipe:
+    """A recipe by name or by the path of a YAML file, with `key=value` overrides applied and everything checked."""
+    content = _read(name_or_path)
+    for override in overrides or []:
+        _override(content, override)
+    return _build(content)
+
+
+def _read(name_or_path: str) -> dict[str, Any]:
+    path = Path(name_or_path)
+    if path.suffix not in (".yaml", ".yml"):
+        path = RECIPE_FOLDER / f"{name_or_path}.yaml"
+        if not path.exists():
+            known = recipe_names()
+            raise ValueError(
+                f"there is no recipe {name_or_path!r}; expected a YAML file or one of {', '.join(known)}."
+                f"{nearest(name_or_path, known)}"
+            )
+    if not path.exists():
+        raise ValueError(f"there is no file {path}; expected the path of a recipe in YAML.")
+    try:
+        content = yaml.safe_load(path.read_text())
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is not valid YAML: {str(error).splitlines()[0]}.") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} holds no recipe; expected the keys task, data, model and training.")
+    base = _read(content.pop("extends")) if "extends" in content else {}
+    merged = {**base, **content}
+    for section in SECTIONS:
+        merged[section] = {**(base.get(section) or {}), **(content.get(section) or {})}
+    merged["name"] = content.get("name", path.stem)
+    return merged
+
+
+def _known_keys(task: str) -> dict[str, list[str]]:
+    from ..configuration.configuration_headcount import HeadcountConfig
+    from ..data_builders.tasks import TASKS
+
+    return {
+        "data": [f.name for f in fields(TASKS[task].options)],
+        "model": [f.name for f in fields(HeadcountConfig)],
+        "training": [f.name for f in fields(TrainingOptions)],
+    }
+
+
+def _override(content: dict[str, Any], override: str) -> None:
+    key, separator, text = override.partition("=")
+    if not separator:
+        raise ValueError(f"--set {override!r} has no '='; expected KEY=VALUE, such as training.batch_size=128.")
+    known = _known_keys(content["task"])
+    section, _, name = key.rpartition(".")
+    if not section:
+        homes = [section for section in SECTIONS if name in known[section]]
+        if len(homes) != 1:
+            everything = [f"{home}.{option}" for home in SECTIONS for option in known[home]]
+            found = difflib.get_close_matches(key, [e.split(".")[1] for e in everything] + everything, n=1)
+            reason = f"is in {' and '.join(homes)}" if homes else "is not a key of the recipe"
+            hint = f" Did you mean {found[0]!r}?" if found and not homes else ""
+            raise ValueError(
+                f"--set {key!r} {reason}; expected SECTION.KEY with SECTION one of data, model, training.{hint}"
+            )
+        section = homes[0]
+    if section not in SECTIONS:
+        raise ValueError(f"--set {key!r} names no section of a recipe; expected data, model or training.")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"--set {override!r} has a value that is not YAML; expected KEY=VALUE.") from error
+    if isinstance(value, str):
+        value = _number(value)
+    content[section][name] = value
+    other = {"steps": "epochs", "epochs": "steps"}.get(name) if section == "training" else None
+    if other and value is not None:
+        content[section].pop(other, None)  # the two exclude each other; the one asked for wins
+
+
+def _number(text: str) -> float | str:
+    """YAML 1.1 reads 1e-3 as text."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _build(content: dict[str, Any]) -> Recipe:
+    top = [f.name for f in fields(Recipe)]
+    for key in content:
+        if key not in top:
+            raise ValueError(f"{key!r} is not a key of a recipe.{nearest(key, top)}")
+    if content.get("task") not in TASK_NAMES:
+        raise ValueError(f"task={content.get('task')!r} is not allowed; expected one of {', '.join(TASK_NAMES)}.")
+    for section, known in _known_keys(content["task"]).items():
+        for key in content[section]:
+            if key not in known:
+                raise ValueError(f"{section}.{key} is not a key of a recipe.{nearest(key, known)}")
+    training = {key: _number(v) if isinstance(v, str) else v for key, v in content["training"].items()}
+    if training.get("curriculum") and content["task"] != "sortedness":
+        raise ValueError("training.curriculum has no effect on addition; expected false.")
+    return Recipe(**{**content, "training": TrainingOptions(**training)})
