@@ -224,7 +224,7 @@ def share_by_group(total: int, sources: list, part: int) -> list[int]:
     groups: dict[str, list[int]] = {}
     for number, source in enumerate(sources):
         groups.setdefault(getattr(source, "group", ""), []).append(number)
-    capacities = [source.size // part for source in sources]
+    capacities = [source.share_limit if part == 1 else source.size // part for source in sources]
     shares = [0] * len(sources)
     of_groups = share_out(total, [sum(capacities[number] for number in members) for members in groups.values()])
     for members, share in zip(groups.values(), of_groups, strict=True):

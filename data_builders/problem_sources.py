@@ -88,7 +88,7 @@ class UniformSource:
     def __init__(self, a: OperandRange, b: OperandRange, width: int, columns: int, ordered: bool, seed: list[int]):
         self.a, self.b, self.width, self.columns, self.ordered = a, b, width, columns, ordered
         self.is_triangle = not ordered and a.digits == b.digits
-        self.size = a.size * (a.size + 1) // 2 if self.is_triangle else a.size * b.size
+        self.size = self.share_limit = a.size * (a.size + 1) // 2 if self.is_triangle else a.size * b.size
         count = a.low_size * (a.low_size + 1) // 2 if self.is_triangle else a.low_size * b.low_size
         self.permutation = Permutation(count, [*seed, a.digits, b.digits])
         self.rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([*seed, a.digits, b.digits, 1])))
@@ -130,6 +130,9 @@ class GroupSource:
     def __init__(self, group: str, width: int, columns: int, ordered: bool, seed: list[int]):
         self.group, self.width, self.columns = group, width, columns
         self.size = group_size(group, width, ordered)
+        self.share_limit = (
+            self.size - self.size // 8
+        )  # the last ones of a group take long to find; others give the rest
         self.rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([*seed, width, *group.encode()])))
         # To see each of n problems takes about n ln n draws; after many more than that, nothing new is left.
         self.draws_left = self.size * (20 + 3 * self.size.bit_length())
@@ -150,10 +153,11 @@ def take_new(
     Their keys join `taken` if `keep_keys`, or if the source could bring them again.
     """
     parts = [source.draw(0)]
-    missing = count
+    missing, least = count, 1024
     while missing > 0:
-        # Of a source that repeats itself, draw more: nearly exhausted, it would need many small draws.
-        drawn = source.draw(max(missing + missing // 8, 1024) if source.remember else missing)
+        # A source that repeats itself brings fewer new rows the more are taken: draw more of it then.
+        drawn = source.draw(max(missing + missing // 8, least) if source.remember else missing)
+        least = min(2 * least, 1 << 17)
         if not len(drawn):
             break
         keys = problem_keys(drawn, ordered)
