@@ -16,7 +16,6 @@ from ..data_builders.choices import TASKS
 
 # Family -> (config field or argument that takes the name, its choices)
 FAMILIES = {
-    "tasks": ("task", TASKS),
     "encodings": ("position_embedding_type", choices.POSITION_ENCODINGS),
     "schemes": ("position_scheme", choices.POSITION_SCHEMES),
     "poolers": ("pooling_type", choices.POOLERS),
@@ -25,6 +24,7 @@ FAMILIES = {
     "embeddings": ("embedding_type", choices.EMBEDDINGS),
     "architectures": ("architecture", choices.ARCHITECTURES),
     "recipes": ("recipe", None),  # read from their files
+    "tasks": ("task", TASKS),
 }
 
 
