@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -23,6 +24,15 @@ from .columns import (
     solve,
 )
 from .problem_sources import GroupSource, KeySet, OperandRange, UniformSource, share_out, take_new
+
+
+@dataclass
+class HeldOut:
+    """The rows that training must not see, and their keys."""
+
+    splits: dict[str, Problems]
+    pairs: dict[str, tuple[Problems, Problems]]
+    keys: KeySet
 
 
 class AdditionCorpus:
@@ -85,8 +95,8 @@ class AdditionCorpus:
         """The rows of a split as arrow tables, chunk after chunk."""
         if config == "pairs":
             for start in range(0, self.options.pairs, self.chunk_rows):
-                pairs = [problems[start : start + self.chunk_rows] for problems in self._held_out[f"pairs/{split}"]]
-                yield pair_table(*pairs, self.options, self.features(config).arrow_schema)
+                base, source = (problems[start : start + self.chunk_rows] for problems in self.pairs(split))
+                yield pair_table(base, source, self.options, self.features(config).arrow_schema)
         else:
             for problems in self._chunks(split):
                 yield addition_table(problems, self.options, self.features(config).arrow_schema)
@@ -97,7 +107,7 @@ class AdditionCorpus:
 
     def pairs(self, split: str = "test") -> tuple[Problems, Problems]:
         """Base and source problems of the `pairs` config; split `test` or `ripple`."""
-        return self._held_out[f"pairs/{split}"]
+        return self._held_out.pairs[split]
 
     def is_held_out(self, problems: Problems) -> np.ndarray:
         """(N,): which problems are in validation, test, hard or pairs; for training data that is made on the fly."""
@@ -109,7 +119,7 @@ class AdditionCorpus:
             inside = np.ones(len(problems), bool)
         own = slice(None, self.options.digits)
         keys = problem_keys(Problems(a[:, own], b[:, own], problems.width), self.options.ordered)
-        return inside & self._held_out_keys.contains(keys)
+        return inside & self._held_out.keys.contains(keys)
 
     def tally(self, config: str, table: pa.Table) -> dict[str, Counter]:
         """What the card counts: rows by carry chain and by group; pairs by changed column."""
@@ -128,7 +138,7 @@ class AdditionCorpus:
             )
         if split == "train":
             return self._train_chunks()
-        whole = self._held_out[split]
+        whole = self._held_out.splits[split]
         return (whole[start : start + self.chunk_rows] for start in range(0, len(whole), self.chunk_rows))
 
     def _exhaustive_chunks(self) -> Iterator[Problems]:
@@ -141,33 +151,26 @@ class AdditionCorpus:
     def _train_chunks(self) -> Iterator[Problems]:
         options = self.options
         sources = self._uniform_sources() if options.sampling == "uniform" else self._group_sources("train")
-        return self._mixed_chunks("train", sources, options.train, self._held_out_keys.copy(), keep_keys=False)
+        return self._mixed_chunks("train", sources, options.train, self._held_out.keys.copy(), keep_keys=False)
 
     @cached_property
-    def _held_out(self) -> dict[str, Problems | tuple[Problems, Problems]]:
+    def _held_out(self) -> HeldOut:
         """Every held-out row, drawn in one fixed order, each set without the ones before it."""
-        options, rows, taken = self.options, {}, KeySet()
+        options, held_out = self.options, HeldOut({}, {}, KeySet())
         sources = self._uniform_sources()
         for split in ("test", "validation"):
             size = getattr(options, split)
             if size:
-                chunks = self._mixed_chunks(split, sources, size, taken, keep_keys=True)
-                rows[split] = Problems.concatenate(list(chunks))
+                chunks = self._mixed_chunks(split, sources, size, held_out.keys, keep_keys=True)
+                held_out.splits[split] = Problems.concatenate(list(chunks))
         if options.hard:
-            hard = self._group_sources("hard")
-            rows["hard"] = Problems.concatenate(
-                list(self._mixed_chunks("hard", hard, options.hard, taken, keep_keys=True, part=HARD_PART))
-            )
+            groups = self._group_sources("hard")
+            chunks = self._mixed_chunks("hard", groups, options.hard, held_out.keys, keep_keys=True, part=HARD_PART)
+            held_out.splits["hard"] = Problems.concatenate(list(chunks))
         for split in self.splits().get("pairs", {}):
             rng = self._rng(f"pairs/{split}")
-            rows[f"pairs/{split}"] = draw_pairs(rng, options, split == "ripple", taken)
-        self._keys = taken
-        return rows
-
-    @property
-    def _held_out_keys(self) -> KeySet:
-        self._held_out  # noqa: B018 (makes the keys)
-        return self._keys
+            held_out.pairs[split] = draw_pairs(rng, options, split == "ripple", held_out.keys)
+        return held_out
 
     def _mixed_chunks(
         self, split: str, sources: list, total: int, taken: KeySet, keep_keys: bool, part: int = 1
@@ -204,8 +207,9 @@ class AdditionCorpus:
         options, sources = self.options, []
         for b in options.widths:
             for a in options.widths if options.ordered else (width for width in options.widths if width <= b):
-                ranges = (OperandRange(digits, options.leading_zeros) for digits in (a, b))
-                sources.append(UniformSource(*ranges, max(a, b), options.digits, options.ordered, [options.seed]))
+                first, second = (OperandRange(digits, options.leading_zeros) for digits in (a, b))
+                width = max(a, b)
+                sources.append(UniformSource(first, second, width, options.digits, options.ordered, [options.seed]))
         return sources
 
     def _group_sources(self, split: str) -> list[GroupSource]:

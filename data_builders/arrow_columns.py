@@ -54,7 +54,7 @@ def join_columns(
     parts: list[tuple[NDArray[np.uint8], NDArray[np.integer]]],
 ) -> tuple[NDArray[np.uint8], NDArray[np.integer]]:
     """Puts texts (codes, lengths) side by side: one matrix of codes, each row's text at the left, and the lengths."""
-    total = sum(lengths for _, lengths in parts)
+    total = np.sum([lengths for _, lengths in parts], axis=0)
     codes = np.concatenate([codes for codes, _ in parts], axis=1)
     if (total == codes.shape[1]).all():
         return codes, total

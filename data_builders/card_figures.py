@@ -43,7 +43,7 @@ def draw_violation_positions(tallies: Tallies, path: Path) -> None:
     """Where the first violation is, one line per kind, over all splits of the config `default`."""
     figure, axes = _new_figure()
     for number, kind in enumerate(("shuffle", "swap", "move")):
-        total = Counter()
+        total: Counter = Counter()
         for tally in tallies.values():
             total.update(tally[f"position/{kind}"])
         if total:

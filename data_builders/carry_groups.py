@@ -184,7 +184,8 @@ def sample_addition(
         if not 0 <= longest_chain <= digits:
             raise ValueError(f"longest_chain={longest_chain} is not allowed; expected 0 to digits={digits}.")
         return draw_group(rng, count, f"chain_{longest_chain}", digits)
-    problems = Problems(*rng.integers(0, 10, size=(2, count, digits), dtype=np.uint8), np.full(count, digits))
+    a, b = rng.integers(0, 10, size=(2, count, digits), dtype=np.uint8)
+    problems = Problems(a, b, np.full(count, digits))
     if nine_share is not None:
         if not 0 <= nine_share <= 1:
             raise ValueError(f"nine_share={nine_share} is not allowed; expected a number from 0 to 1.")

@@ -79,7 +79,7 @@ def draw_pairs(rng: np.random.Generator, options, ripple: bool, taken: KeySet) -
         for side in keys:
             taken.add(np.unique(side[rows]))
         flip = rng.random(len(rows)) < 0.5
-        pairs.append(tuple(_choose(flip, low[rows], high[rows], side) for side in (0, 1)))
+        pairs.append((_choose(flip, low[rows], high[rows]), _choose(~flip, low[rows], high[rows])))
         missing -= len(rows)
     base, source = (Problems.concatenate([pair[side] for pair in pairs]) for side in (0, 1))
     return base, source
@@ -107,8 +107,8 @@ def _draw_candidates(rng: np.random.Generator, count: int, digits: int, ripple: 
     return sides
 
 
-def _choose(flip: np.ndarray, low: Problems, high: Problems, side: int) -> Problems:
-    take_high = (flip == (side == 0))[:, None]
+def _choose(is_high: np.ndarray, low: Problems, high: Problems) -> Problems:
+    take_high = is_high[:, None]
     return Problems(np.where(take_high, high.a, low.a), np.where(take_high, high.b, low.b), low.width)
 
 

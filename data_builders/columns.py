@@ -57,15 +57,11 @@ class Problems:
         columns = longest if columns is None else columns
         if longest > columns:
             raise ValueError(f"an operand has {longest} digits; expected at most columns={columns}.")
-        return Problems(
-            *(
-                np.array(
-                    [[int(digit) for digit in reversed(str(number).zfill(columns))] for number in numbers], np.uint8
-                )
-                for numbers in (a, b)
-            ),
-            np.full(len(a), columns),
+        first, second = (
+            np.array([[int(digit) for digit in reversed(str(number).zfill(columns))] for number in numbers], np.uint8)
+            for numbers in (a, b)
         )
+        return Problems(first, second, np.full(len(a), columns))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -52,7 +52,8 @@ def write_folder(
     folder = Path(folder)
     corpus = TASKS[task].corpus(options)
     with replacement_of(folder, overwrite) as partial:
-        splits, tallies, examples = {}, {}, {}
+        splits: dict[str, dict[str, int]] = {}
+        tallies, examples = {}, {}
         for config, sizes in corpus.splits().items():
             for split in sizes:
                 written = _write_split(corpus, config, split, partial, progress)
@@ -115,20 +116,23 @@ def _write_split(corpus, config: str, split: str, partial: Path, progress) -> tu
         for field in schema
         if field.name in corpus.repetitive
     ]
-    rows, tally, examples, paths, writer = 0, {}, [], [], None
-    for table in corpus.tables(config, split):
-        if rows >= len(paths) * ROWS_PER_FILE:
-            if writer is not None:
-                writer.close()
-            paths.append(partial / config / f"{split}.{len(paths)}")
-            writer = pq.ParquetWriter(paths[-1], schema, compression="lz4", use_dictionary=dictionaries)
-        writer.write_table(table)
-        examples = examples or table.slice(0, EXAMPLE_ROWS).to_pylist()
-        rows += table.num_rows
-        for name, counts in corpus.tally(config, table).items():
-            tally.setdefault(name, Counter()).update(counts)
-        progress(f"{config}/{split}", table.num_rows)
-    writer.close()
+    rows = 0
+    examples: list[dict] = []
+    tally: dict[str, Counter] = {}
+    paths: list[Path] = []
+    with ExitStack() as files:
+        for table in corpus.tables(config, split):
+            if rows >= len(paths) * ROWS_PER_FILE:
+                files.close()
+                paths.append(partial / config / f"{split}.{len(paths)}")
+                writer = pq.ParquetWriter(paths[-1], schema, compression="lz4", use_dictionary=dictionaries)
+                files.enter_context(writer)
+            writer.write_table(table)
+            examples = examples or table.slice(0, EXAMPLE_ROWS).to_pylist()
+            rows += table.num_rows
+            for name, counts in corpus.tally(config, table).items():
+                tally.setdefault(name, Counter()).update(counts)
+            progress(f"{config}/{split}", table.num_rows)
     for number, path in enumerate(paths):
         place = f"{number:05d}-of-{len(paths):05d}"
         path.rename(path.with_name(f"{split}-{place}-{hash_file(path)[:16]}.parquet"))

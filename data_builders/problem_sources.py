@@ -101,13 +101,13 @@ class UniformSource:
         index = self.permutation(np.arange(self.position, end, dtype=np.uint64))
         self.position = end
         if self.is_triangle:
-            a, b = _unordered_pair(index)
+            low_a, low_b = _unordered_pair(index)
         else:
-            a, b = np.divmod(index, np.uint64(self.b.low_size))
+            low_a, low_b = np.divmod(index, np.uint64(self.b.low_size))
         swap = (scramble(index + self.coin) & np.uint64(1)).astype(bool) & (not self.ordered)
         if self.is_triangle:
-            a, b = np.where(swap, b, a), np.where(swap, a, b)
-        a, b = self.a.digits_of(a, self.rng, self.columns), self.b.digits_of(b, self.rng, self.columns)
+            low_a, low_b = np.where(swap, low_b, low_a), np.where(swap, low_a, low_b)
+        a, b = self.a.digits_of(low_a, self.rng, self.columns), self.b.digits_of(low_b, self.rng, self.columns)
         if not self.is_triangle and not self.ordered:
             a, b = np.where(swap[:, None], b, a), np.where(swap[:, None], a, b)
         return Problems(a, b, np.full(len(a), self.width))

@@ -29,7 +29,7 @@ _WIDTH_BOUNDS = np.round(np.log((_WIDTHS + 1) / NARROWEST) / np.log((VALUES + 1)
 
 def is_sorted(values: NDArray[np.integer]) -> NDArray[np.bool_]:
     """The oracle: (...,) from (..., L), true where the values never decrease."""
-    return (values[..., 1:] >= values[..., :-1]).all(-1)
+    return np.asarray((values[..., 1:] >= values[..., :-1]).all(-1))
 
 
 def check_kinds(kinds: dict[str, float], length: int) -> None:
@@ -162,7 +162,7 @@ def move(rng: np.random.Generator, values: NDArray[np.uint8]) -> NDArray[np.uint
     right += near & (right < length - 1)
     left -= near & (right - left == 1)
     slots = np.arange(length)
-    upward = (rng.random(count) < 0.5)[:, None]
+    upward = np.less(rng.random(count), 0.5)[:, None]
     left, right = left[:, None], right[:, None]
     up = np.where(slots == right, left, slots + ((slots >= left) & (slots < right)))
     down = np.where(slots == left, right, slots - ((slots > left) & (slots <= right)))

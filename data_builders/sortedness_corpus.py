@@ -156,8 +156,8 @@ class SortednessCorpus:
     def _draw(self, config: str, split: str, taken: KeySet) -> Iterator[dict[str, NDArray]]:
         options = self.options
         is_test = split.startswith("test_")
-        lengths = [int(split.removeprefix("test_"))] if is_test else range(options.min_length, options.max_length + 1)
-        lengths = np.array(lengths)
+        first, last = options.min_length, options.max_length
+        lengths = np.array([int(split.removeprefix("test_"))] if is_test else range(first, last + 1))
         kinds = options.kinds if config == "default" else {config: 1.0}
         narrow_share = 0.0 if is_test else options.narrow_share
         purpose = f"{config}/{split}"

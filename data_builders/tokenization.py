@@ -172,7 +172,7 @@ def _encode_texts(problems: Problems, answer_order: str, zero_pad: bool) -> list
 
 def _side_by_side(parts: list[tuple[NDArray, NDArray]], fill: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Token rows (ids, lengths) joined row by row; shorter rows end with `fill`."""
-    lengths = sum(lengths for _, lengths in parts)
+    lengths = np.sum([own for _, own in parts], axis=0)
     ids = np.concatenate([ids for ids, _ in parts], axis=1)
     keep = np.concatenate([np.arange(ids.shape[1]) < own[:, None] for ids, own in parts], axis=1)
     joined = np.full((len(ids), int(lengths.max(initial=0))), fill, np.int64)

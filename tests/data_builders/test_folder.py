@@ -237,3 +237,21 @@ def test_the_manifest_names_options_and_files(folders):
     assert set(manifest["files"]) == {
         path.relative_to(folders["addition"]).as_posix() for path in folders["addition"].glob("*/*.parquet")
     }
+
+
+PEAK_MEMORY = """
+import resource, sys
+from headcount.data_builders.addition_options import AdditionOptions
+from headcount.data_builders.folder import write_folder
+write_folder("addition", AdditionOptions(digits=6, train=int(sys.argv[1])), sys.argv[2])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_number_of_rows(tmp_path):
+    peak = []
+    for rows in (1_000_000, 5_000_000):
+        command = [sys.executable, "-c", PEAK_MEMORY, str(rows), str(tmp_path / str(rows))]
+        peak.append(float(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+    assert peak[1] - peak[0] < 60, f"{peak} MB; the four million rows more take 150 MB on disk"
