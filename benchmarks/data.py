@@ -140,7 +140,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON rows")
     as_json = parser.parse_args().json
     pa.set_cpu_count(1)
-    ours("addition", AdditionOptions())(Path(tempfile.mkdtemp()))  # imports and first calls are not what is measured
+    with tempfile.TemporaryDirectory() as folder:
+        ours("addition", AdditionOptions())(Path(folder))  # imports and first calls are not what is measured
     rows, reference = [], {}
     for task, what, who, write in cases():
         result = {"task": task, "what": what, "who": who, **measure(write)}
