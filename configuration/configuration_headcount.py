@@ -1,5 +1,6 @@
 """HeadcountConfig: one config for encoder-decoder, decoder-only and encoder-only models, and all of its limits."""
 
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
@@ -56,13 +57,15 @@ RULES: dict[str, Rule] = {
 }
 
 # Options that do something only under another field's values. Set under any other value they would be ignored in
-# silence, so that is an error. A field with two entries needs one of them to hold.
+# silence, so that is an error. A field with two entries needs one of them to hold. What describes the vocabulary and
+# the task (digit_token_ids, answer_start_token_id, answer_order) is a fact and not an option, and may stay unused.
 EFFECTIVE_WHEN: dict[str, dict[str, tuple[str, ...]]] = {
     "decoder_layers": {"architecture": ("encoder-decoder",)},
     "decoder_start_token_id": {"architecture": ("encoder-decoder",)},
     "cross_attention_positions": {"architecture": ("encoder-decoder",)},
     "attention_direction": {"architecture": ("encoder-decoder", "encoder")},
     "pooling_type": {"architecture": ("encoder",)},
+    "tie_word_embeddings": {"architecture": ("encoder-decoder", "decoder")},
     "ordinal_token_range": {"embedding_type": ("ordinal",)},
     "max_position_embeddings": {"position_embedding_type": ("learned",), "position_scheme": ("randomized",)},
     "position_overflow": {"position_embedding_type": ("learned",)},
@@ -93,6 +96,13 @@ TRANSFORMERS_KEYS = {
     "quantization_config",
     "transformers_weights",
 }
+
+
+def reject_unknown(names: Iterable[str]) -> None:
+    known = [field.name for field in fields(HeadcountConfig)]
+    for name in names:
+        if name not in known and name not in TRANSFORMERS_KEYS:
+            raise ValueError(f"{name!r} is not a field of HeadcountConfig.{nearest(name, known)}")
 
 
 class HeadcountConfig(PreTrainedConfig):
@@ -175,7 +185,7 @@ class HeadcountConfig(PreTrainedConfig):
     is_encoder_decoder: bool | None = None
 
     def __post_init__(self, **kwargs):
-        self._reject_unknown(kwargs)
+        reject_unknown(kwargs)
         if self.architecture == "encoder-decoder":
             if self.decoder_layers is None:
                 self.decoder_layers = self.num_hidden_layers
@@ -194,6 +204,8 @@ class HeadcountConfig(PreTrainedConfig):
         # transformers sets overriding values after construction; taking them in here validates them with the rest.
         names = {field.name for field in fields(cls)} - {"dtype"}
         overrides = {name: kwargs.pop(name) for name in list(kwargs) if name in names}
+        if not kwargs.get("return_unused_kwargs"):
+            reject_unknown([name for name in kwargs if not name.startswith("_")])
         return super().from_dict({**config_dict, **overrides}, **kwargs)
 
     @property
@@ -220,6 +232,7 @@ class HeadcountConfig(PreTrainedConfig):
 
     def validate(self) -> None:
         """Raises a ValueError that names the field, its value and what is allowed."""
+        reject_unknown([name for name in vars(self) if not name.startswith("_")])
         for name, rule in RULES.items():
             value = getattr(self, name)
             if not rule.accepts(value):
@@ -230,12 +243,6 @@ class HeadcountConfig(PreTrainedConfig):
         self._check_positions()
         self._check_tokens()
         self._check_pruned_heads()
-
-    def _reject_unknown(self, kwargs: dict[str, Any]) -> None:
-        known = [field.name for field in fields(self)]
-        for name in kwargs:
-            if name not in TRANSFORMERS_KEYS:
-                raise ValueError(f"{name!r} is not a field of HeadcountConfig.{nearest(name, known)}")
 
     def _check_no_dead_options(self) -> None:
         defaults = {field.name: field.default for field in fields(self)}
@@ -257,6 +264,11 @@ class HeadcountConfig(PreTrainedConfig):
             raise ValueError(
                 f"hidden_size={self.hidden_size} is not allowed; "
                 f"expected a multiple of num_attention_heads={self.num_attention_heads}."
+            )
+        if self.problem_type not in (None, "single_label_classification") or self.num_labels < 2:
+            raise ValueError(
+                f"problem_type={self.problem_type!r} with num_labels={self.num_labels} is not allowed; expected "
+                "classification with one of at least two labels."
             )
         if self.embedding_type == "ordinal":
             bounds = self.ordinal_token_range
@@ -298,6 +310,11 @@ class HeadcountConfig(PreTrainedConfig):
                     f"num_attention_heads={self.num_attention_heads} is not allowed with "
                     "position_embedding_type='alibi_directional'; expected an even number."
                 )
+        if self.position_scheme != "sequential" and encoding == "none":
+            raise ValueError(
+                f"position_scheme={self.position_scheme!r} has no effect with position_embedding_type='none'; "
+                "expected an encoding that looks at positions."
+            )
         if self.cross_attention_positions and encoding in ("none", "sinusoidal", "learned"):
             raise ValueError(
                 f"cross_attention_positions=True has no effect with position_embedding_type={encoding!r}, which acts "
@@ -327,6 +344,10 @@ class HeadcountConfig(PreTrainedConfig):
         for name, token in ids.items():
             if not 0 <= token < self.vocab_size:
                 raise ValueError(f"{name}={token} is not allowed; expected an id below vocab_size={self.vocab_size}.")
+        special = {name: token for name, token in ids.items() if not name.startswith("digit")}
+        for name, token in special.items():
+            if token in (self.digit_token_ids or []):
+                raise ValueError(f"{name}={token} is not allowed; expected an id that is not in digit_token_ids.")
         if self.is_encoder_decoder:
             for name in ("pad_token_id", "decoder_start_token_id", "eos_token_id"):
                 if getattr(self, name) is None:
@@ -346,6 +367,8 @@ class HeadcountConfig(PreTrainedConfig):
                 raise ValueError(
                     f"pruned_heads names {name!r}, which is not an attention layer.{nearest(name, layers)}"
                 )
+            if not isinstance(heads, list):
+                raise ValueError(f"pruned_heads[{name!r}]={heads!r} is not allowed; expected a list of head numbers.")
             bad = [head for head in heads if not (is_whole_number(head) and 0 <= head < self.num_attention_heads)]
             if bad:
                 raise ValueError(

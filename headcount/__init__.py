@@ -31,12 +31,39 @@ _PUBLIC = {
     "POOLERS": "modeling.pooling",
     "POSITION_ENCODINGS": "modeling.position_encodings",
     "POSITION_SCHEMES": "modeling.position_schemes",
+    "TASKS": "data_builders.tasks",
+    "AdditionCorpus": "data_builders.addition",
+    "AdditionOptions": "data_builders.addition_options",
+    "SortednessCorpus": "data_builders.sortedness_corpus",
+    "SortednessOptions": "data_builders.sortedness_corpus",
+    "AdditionBuilder": "data_builders.builders",
+    "SortednessBuilder": "data_builders.builders",
+    "AdditionCollator": "data_builders.collators",
+    "SortednessCollator": "data_builders.collators",
+    "HeadcountTokenizer": "data_builders.tokenization",
+    "addition_tokenizer": "data_builders.tokenization",
+    "sortedness_tokenizer": "data_builders.tokenization",
+    "sample_addition": "data_builders.carry_groups",
+    "sample_sortedness": "data_builders.sortedness",
+    "write_folder": "data_builders.folder",
+    "check_folder": "data_builders.folder",
+    "load_folder": "data_builders.folder",
 }
 
 __all__ = ["__version__", *_PUBLIC]
 
 if TYPE_CHECKING:
     from .configuration.configuration_headcount import HeadcountConfig
+    from .data_builders.addition import AdditionCorpus
+    from .data_builders.addition_options import AdditionOptions
+    from .data_builders.builders import AdditionBuilder, SortednessBuilder
+    from .data_builders.carry_groups import sample_addition
+    from .data_builders.collators import AdditionCollator, SortednessCollator
+    from .data_builders.folder import check_folder, load_folder, write_folder
+    from .data_builders.sortedness import sample_sortedness
+    from .data_builders.sortedness_corpus import SortednessCorpus, SortednessOptions
+    from .data_builders.tasks import TASKS
+    from .data_builders.tokenization import HeadcountTokenizer, addition_tokenizer, sortedness_tokenizer
     from .modeling.attention import ATTENTION_FUNCTIONS
     from .modeling.embeddings import EMBEDDINGS
     from .modeling.modeling_headcount import (

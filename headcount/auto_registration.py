@@ -35,10 +35,21 @@ def register_models() -> None:
         getattr(transformers, auto_name).register(HeadcountConfig, model_class, exist_ok=True)
 
 
+def register_tokenizer() -> None:
+    from transformers import AutoTokenizer
+
+    from .configuration.configuration_headcount import HeadcountConfig
+    from .data_builders.tokenization import HeadcountTokenizer
+
+    register_config()
+    AutoTokenizer.register(HeadcountConfig, fast_tokenizer_class=HeadcountTokenizer, exist_ok=True)
+
+
 OUR_MODELS = f"{__package__}.modeling.modeling_headcount"
 REGISTER_AFTER = {
     "transformers.models.auto.configuration_auto": register_config,
     "transformers.models.auto.modeling_auto": register_models,
+    "transformers.models.auto.tokenization_auto": register_tokenizer,
     OUR_MODELS: register_models,
 }
 finished: set[str] = set()

@@ -174,9 +174,10 @@ class HeadcountAttention(nn.Module):
         kept = [head for head in self.heads if head not in heads]
         rows = [self.heads.index(head) * self.head_dim + i for head in kept for i in range(self.head_dim)]
         for projection in (self.q_proj, self.k_proj, self.v_proj):
-            projection.weight, projection.bias = parameter(projection.weight[rows]), parameter(projection.bias[rows])
+            projection.weight = part_of(projection.weight, (rows,))
+            projection.bias = part_of(projection.bias, (rows,))
             projection.out_features = len(rows)
-        self.out_proj.weight = parameter(self.out_proj.weight[:, rows])
+        self.out_proj.weight = part_of(self.out_proj.weight, (slice(None), rows))
         self.out_proj.in_features = len(rows)
         self.heads = kept
 
@@ -203,8 +204,9 @@ def linear(inputs: int, outputs: int) -> nn.Linear:
         return nn.Linear(inputs, outputs)
 
 
-def parameter(values: Tensor) -> nn.Parameter:
-    return nn.Parameter(values.detach().clone())
+def part_of(parameter: nn.Parameter, index: tuple) -> nn.Parameter:
+    """A smaller parameter; one that was frozen stays frozen."""
+    return nn.Parameter(parameter.detach()[index].clone(), requires_grad=parameter.requires_grad)
 
 
 def merge_bias_and_mask(position_bias: Tensor | None, attention_mask: Tensor | None) -> Tensor | None:

@@ -22,7 +22,10 @@ class HeadcountGenerationMixin(GenerationMixin):
                 f"{own_ids} cannot be given to generate() with position_scheme={self.config.position_scheme!r}, which "
                 "makes them from the tokens; expected none."
             )
+        self._refuse_what_generate_cannot_do(inputs, kwargs)
         batch = self._batch_size(inputs, kwargs)
+        if kwargs.get(own_ids) is not None:
+            kwargs[own_ids] = kwargs[own_ids].expand(batch, -1)
         for name, num_layers in self._masks().items():
             mask = expand_head_mask(kwargs.get(name), name, num_layers, self.config.num_attention_heads, batch)
             if mask is not None:
@@ -30,8 +33,26 @@ class HeadcountGenerationMixin(GenerationMixin):
                 kwargs[name] = mask.expand(batch, -1, -1)
         return super().generate(inputs, *args, **kwargs)
 
-    def prepare_inputs_for_generation(self, input_ids: Tensor, **kwargs):
-        model_inputs = super().prepare_inputs_for_generation(input_ids, **kwargs)
+    def _refuse_what_generate_cannot_do(self, inputs: Tensor | None, kwargs: dict) -> None:
+        config, scheme = self.config, self.config.position_scheme
+        masks = [name for name in self._masks() if kwargs.get(name) is not None]
+        if kwargs.get("assistant_model") is not None and (masks or scheme in TOKEN_SCHEMES):
+            what = masks[0] if masks else f"position_scheme={scheme!r}"
+            raise ValueError(f"assistant_model cannot be combined with {what}; expected generation without it.")
+        if kwargs.get("prefill_chunk_size") is not None:
+            raise ValueError("prefill_chunk_size is not supported: position ids are given for whole prompts.")
+        if scheme in TOKEN_SCHEMES and kwargs.get("inputs_embeds") is not None and not config.is_encoder_decoder:
+            raise ValueError(f"inputs_embeds cannot be given with position_scheme={scheme!r}, which reads the tokens.")
+        prompt = inputs if inputs is not None else kwargs.get("input_ids")
+        grows = scheme == "coupled" and config.answer_order == "reversed" and not config.is_encoder_decoder
+        if grows and prompt is not None and not bool((prompt == config.answer_start_token_id).any(-1).all()):
+            raise ValueError(
+                f"a prompt has no token {config.answer_start_token_id} (answer_start_token_id), after which the "
+                "answer starts; position_scheme='coupled' cannot place the digits of numbers that still grow."
+            )
+
+    def prepare_inputs_for_generation(self, input_ids: Tensor, inputs_embeds: Tensor | None = None, **kwargs):
+        model_inputs = super().prepare_inputs_for_generation(input_ids, inputs_embeds=inputs_embeds, **kwargs)
         own_ids = "decoder_position_ids" if self.config.is_encoder_decoder else "position_ids"
         # transformers hands on the ids of the newest token only; relative encodings compare it with all before it.
         if self.config.position_scheme in TOKEN_SCHEMES:
@@ -42,6 +63,11 @@ class HeadcountGenerationMixin(GenerationMixin):
             for done in ("head_mask", "position_ids"):  # they did their work in the encoder
                 model_inputs.pop(done, None)
         return model_inputs
+
+    def _prepare_position_ids_for_generation(self, inputs_tensor: Tensor, model_kwargs: dict) -> None:
+        """None: the stack makes ids from the attention mask at every step, as in a plain forward. transformers would
+        count on from the last id of the prompt, which is wrong where the prompt ends with padding.
+        """
 
     @staticmethod
     def create_masks_for_generate(attention_mask: Tensor | None = None, **kwargs) -> Tensor | None:

@@ -3,6 +3,8 @@
 None of the forwards takes `**kwargs`: an argument that would have no effect is a TypeError, not a silence.
 """
 
+import copy
+
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
@@ -37,25 +39,35 @@ def shift_right(labels: Tensor, decoder_start_token_id: int, pad_token_id: int) 
     return inputs.masked_fill(inputs == -100, pad_token_id)
 
 
+def mean_loss(logits: Tensor, labels: Tensor, num_items: Tensor | int | None) -> Tensor:
+    """Cross-entropy per label, or per label of the whole accumulated batch if that number is given; skips -100."""
+    logits, labels = logits.flatten(0, -2), labels.flatten()
+    if num_items is None:
+        return nn.functional.cross_entropy(logits, labels, ignore_index=-100)
+    return nn.functional.cross_entropy(logits, labels, ignore_index=-100, reduction="sum") / num_items
+
+
 class HeadcountPreTrainedModel(HeadsMixin, PreTrainedModel):
     config: HeadcountConfig
     config_class = HeadcountConfig
     base_model_prefix = "model"
     supports_gradient_checkpointing = True
+    accepts_loss_kwargs = True  # `num_items_in_batch`: how many labels all parts of an accumulated batch hold
     architectures_served: tuple[str, ...] = ("encoder-decoder", "decoder", "encoder")
     _no_split_modules = ["HeadcountLayer"]
     _skip_keys_device_placement = ["past_key_values"]
     _supports_sdpa = True
     _can_compile_fullgraph = True
 
-    def __init__(self, config: HeadcountConfig, *args, **kwargs):
+    def __init__(self, config: HeadcountConfig, share_config: bool = False):
         config.validate()
         if config.architecture not in self.architectures_served:
             raise ValueError(
                 f"{type(self).__name__} cannot serve architecture={config.architecture!r}; "
                 f"expected {' or '.join(map(repr, self.architectures_served))}."
             )
-        super().__init__(config, *args, **kwargs)
+        # Pruning writes into the config, and two models may be made from one; only an inner model shares its owner's.
+        super().__init__(config if share_config else copy.deepcopy(config))
 
     def _init_weights(self, module: nn.Module) -> None:
         if hasattr(module, "init_parameters"):
@@ -67,6 +79,24 @@ class HeadcountPreTrainedModel(HeadsMixin, PreTrainedModel):
         elif isinstance(module, nn.LayerNorm):
             init.ones_(module.weight)
             init.zeros_(module.bias)
+
+    def gradient_checkpointing_enable(self, gradient_checkpointing_kwargs: dict | None = None, **kwargs) -> None:
+        if (gradient_checkpointing_kwargs or {}).get("use_reentrant"):
+            raise ValueError(
+                "use_reentrant=True would lose the gradients of position biases and head masks; expected False."
+            )
+        super().gradient_checkpointing_enable(gradient_checkpointing_kwargs, **kwargs)
+
+    def _resize_token_embeddings(self, new_num_tokens, pad_to_multiple_of=None, mean_resizing=True):
+        resized = super()._resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
+        if self.config.is_encoder_decoder:  # transformers knows of one input table; there are two
+            decoder, size = self.base_model.decoder, resized.weight.shape[0]
+            if self.config.tie_word_embeddings:
+                decoder.embed_tokens.num_embeddings = size
+            else:
+                table = decoder.embed_tokens
+                decoder.embed_tokens = self._get_resized_embeddings(table, size, mean_resizing=mean_resizing)
+        return resized
 
     def make_position_ids(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, stack: str | None = None
@@ -98,14 +128,14 @@ class HeadcountModel(HeadcountPreTrainedModel):
 
     _tied_weights_keys = {"decoder.embed_tokens.weight": "encoder.embed_tokens.weight"}
 
-    def __init__(self, config: HeadcountConfig):
-        super().__init__(config)
+    def __init__(self, config: HeadcountConfig, share_config: bool = False):
+        super().__init__(config, share_config)
         if not config.is_encoder_decoder:
             self._tied_weights_keys = None
         if config.architecture != "decoder":
-            self.encoder = HeadcountStack(config, "encoder")
+            self.encoder = HeadcountStack(self.config, "encoder")
         if config.architecture != "encoder":
-            self.decoder = HeadcountStack(config, "decoder")
+            self.decoder = HeadcountStack(self.config, "decoder")
         self.post_init()
 
     @property
@@ -164,10 +194,11 @@ class HeadcountModel(HeadcountPreTrainedModel):
                 raise ValueError(
                     f"{given[0]} has no effect with architecture={self.config.architecture!r}; expected None."
                 )
-            return self.first_stack(**own, past_key_values=past_key_values, use_cache=use_cache, **flags)
+            own |= {"past_key_values": past_key_values, "use_cache": use_cache}
+            return self.first_stack(**own, **flags, return_dict=True)
 
         if encoder_outputs is None:
-            encoder_outputs = self.encoder(**own, **flags)
+            encoder_outputs = self.encoder(**own, **flags, return_dict=True)
         elif head_mask is not None or position_ids is not None:
             name = "position_ids" if head_mask is None else "head_mask"
             raise ValueError(f"{name} has no effect on encoder_outputs that are computed already; expected None.")
@@ -184,6 +215,7 @@ class HeadcountModel(HeadcountPreTrainedModel):
             past_key_values=past_key_values,
             use_cache=use_cache,
             **flags,
+            return_dict=True,
         )
         return Seq2SeqModelOutput(
             last_hidden_state=decoded.last_hidden_state,
@@ -202,7 +234,7 @@ class LanguageModelHead(HeadcountPreTrainedModel, HeadcountGenerationMixin):
 
     def __init__(self, config: HeadcountConfig):
         super().__init__(config)
-        self.model = HeadcountModel(config)
+        self.model = HeadcountModel(self.config, share_config=True)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()
 
@@ -242,6 +274,7 @@ class HeadcountForConditionalGeneration(LanguageModelHead):
         encoder_outputs: StackOutput | tuple | None = None,
         past_key_values: Cache | None = None,
         labels: Tensor | None = None,
+        num_items_in_batch: Tensor | int | None = None,
         use_cache: bool | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
@@ -269,9 +302,7 @@ class HeadcountForConditionalGeneration(LanguageModelHead):
             return_dict=True,
         )
         logits = self._logits(outputs.last_hidden_state)
-        loss = None
-        if labels is not None:
-            loss = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=-100)
+        loss = None if labels is None else mean_loss(logits, labels, num_items_in_batch)
         rest = {name: value for name, value in outputs.items() if name != "last_hidden_state"}
         return Seq2SeqLMOutput(loss=loss, logits=logits, **rest)
 
@@ -295,6 +326,7 @@ class HeadcountForCausalLM(LanguageModelHead):
         inputs_embeds: Tensor | None = None,
         past_key_values: Cache | None = None,
         labels: Tensor | None = None,
+        num_items_in_batch: Tensor | int | None = None,
         use_cache: bool | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
@@ -313,11 +345,7 @@ class HeadcountForCausalLM(LanguageModelHead):
             return_dict=True,
         )
         logits = self._logits(outputs.last_hidden_state)
-        loss = None
-        if labels is not None:
-            loss = nn.functional.cross_entropy(
-                logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten(), ignore_index=-100
-            )
+        loss = None if labels is None else mean_loss(logits[:, :-1], labels[:, 1:], num_items_in_batch)
         return CausalLMOutputWithCrossAttentions(
             loss=loss,
             logits=logits,
@@ -334,8 +362,8 @@ class HeadcountForSequenceClassification(HeadcountPreTrainedModel):
 
     def __init__(self, config: HeadcountConfig):
         super().__init__(config)
-        self.model = HeadcountModel(config)
-        self.pooler = POOLERS[config.pooling_type](config)
+        self.model = HeadcountModel(self.config, share_config=True)
+        self.pooler = POOLERS[config.pooling_type](self.config)
         self.dropout = nn.Dropout(config.dropout)
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
@@ -349,6 +377,7 @@ class HeadcountForSequenceClassification(HeadcountPreTrainedModel):
         head_mask: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
+        num_items_in_batch: Tensor | int | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
     ) -> SequenceClassifierOutput:
@@ -363,7 +392,7 @@ class HeadcountForSequenceClassification(HeadcountPreTrainedModel):
             return_dict=True,
         )
         logits = self.classifier(self.dropout(self.pooler(outputs.last_hidden_state, attention_mask)))
-        loss = None if labels is None else nn.functional.cross_entropy(logits, labels)
+        loss = None if labels is None else mean_loss(logits, labels, num_items_in_batch)
         return SequenceClassifierOutput(
             loss=loss, logits=logits, hidden_states=outputs.hidden_states, attentions=outputs.attentions
         )

@@ -1,6 +1,6 @@
 """Pooling: one vector per sequence. `cls(config)(hidden_states (B, L, E), attention_mask (B, L) or None) -> (B, E)`.
 
-Padding, on either side, never reaches the result; a sequence without a single token pools to zero.
+Padding, on either side, never reaches the result; a sequence without a single token pools as if it were all zeros.
 """
 
 import torch

@@ -46,12 +46,12 @@ def sinusoid(position_ids: Tensor, size: int, base: float = 10000.0) -> Tensor:
 class PositionEncoding(nn.Module):
     """No encoding: the base class, whose hooks do nothing.
 
-    `causal` says whether queries see earlier keys only; `cross` that queries and keys are of different stacks.
+    `causal` says whether queries see earlier keys only.
     """
 
     bias_needs_query = False
 
-    def __init__(self, config: HeadcountConfig, causal: bool = False, cross: bool = False):
+    def __init__(self, config: HeadcountConfig, causal: bool = False):
         super().__init__()
         self.num_heads = config.num_attention_heads
         self.causal = causal
@@ -87,8 +87,8 @@ class LearnedEncoding(PositionEncoding):
     rests at chance for hundreds of steps.
     """
 
-    def __init__(self, config, causal=False, cross=False):
-        super().__init__(config, causal, cross)
+    def __init__(self, config, causal=False):
+        super().__init__(config, causal)
         self.table = nn.Parameter(torch.empty(config.max_position_embeddings, config.hidden_size))
         self.overflow = config.position_overflow
         self.init_std = config.position_init_std
@@ -117,8 +117,8 @@ class RotaryEncoding(PositionEncoding):
     i + D/2, as in Llama (the paper pairs neighbours; the two differ by a permutation of the features).
     """
 
-    def __init__(self, config, causal=False, cross=False):
-        super().__init__(config, causal, cross)
+    def __init__(self, config, causal=False):
+        super().__init__(config, causal)
         self.base = config.rope_theta
 
     def rotate(self, query, key, q_ids, k_ids):
@@ -178,8 +178,8 @@ class T5BiasEncoding(PositionEncoding):
     Deviation: the table is multiplied by `position_bias_scale`.
     """
 
-    def __init__(self, config, causal=False, cross=False):
-        super().__init__(config, causal, cross)
+    def __init__(self, config, causal=False):
+        super().__init__(config, causal)
         self.num_buckets = config.relative_attention_num_buckets
         self.max_distance = config.relative_attention_max_distance
         self.scale = config.position_bias_scale
@@ -209,8 +209,8 @@ class RelativeBiasEncoding(PositionEncoding):
     With `relative_bias_first_token`, keys with id 0 have a bias of their own: a place to attend to for nothing.
     """
 
-    def __init__(self, config, causal=False, cross=False):
-        super().__init__(config, causal, cross)
+    def __init__(self, config, causal=False):
+        super().__init__(config, causal)
         self.range = config.relative_position_range
         self.first_token = config.relative_bias_first_token
         self.scale = config.position_bias_scale
@@ -234,8 +234,8 @@ class RelativeKeyEncoding(PositionEncoding):
 
     bias_needs_query = True
 
-    def __init__(self, config, causal=False, cross=False):
-        super().__init__(config, causal, cross)
+    def __init__(self, config, causal=False):
+        super().__init__(config, causal)
         self.range = config.relative_position_range
         self.table = nn.Parameter(torch.empty(2 * self.range + 1, config.head_dim))
 
@@ -257,9 +257,10 @@ class FireEncoding(PositionEncoding):
     """
 
     WIDTH = 32
+    MOST_CELLS = 2**20
 
-    def __init__(self, config, causal=False, cross=False):
-        super().__init__(config, causal, cross)
+    def __init__(self, config, causal=False):
+        super().__init__(config, causal)
         self.scale = config.position_bias_scale
         self.threshold_start = config.fire_threshold
         self.rate = nn.Parameter(torch.empty(()))  # c
@@ -268,6 +269,11 @@ class FireEncoding(PositionEncoding):
         self.output = nn.Linear(self.WIDTH, self.num_heads)
 
     def bias(self, query, q_ids, k_ids):
+        # The hidden layer is WIDTH times as large as the result; queries go through it in parts.
+        parts = q_ids.split(max(1, self.MOST_CELLS // k_ids.shape[1]), dim=1)
+        return torch.cat([self._bias_of_part(part, k_ids) for part in parts], dim=2)
+
+    def _bias_of_part(self, q_ids: Tensor, k_ids: Tensor) -> Tensor:
         distance = relative_distance(q_ids, k_ids).float()
         rate = self.rate.abs()
         later = torch.maximum(q_ids[:, :, None], k_ids[:, None, :]).float()
@@ -294,8 +300,8 @@ class KerpleEncoding(PositionEncoding):
     r1 and r2 are trained per head and kept positive by a softplus. Symmetric in bidirectional attention, like ALiBi.
     """
 
-    def __init__(self, config, causal=False, cross=False):
-        super().__init__(config, causal, cross)
+    def __init__(self, config, causal=False):
+        super().__init__(config, causal)
         self.raw_weight = nn.Parameter(torch.empty(self.num_heads))
         self.raw_rate = nn.Parameter(torch.empty(self.num_heads))
 

@@ -27,15 +27,17 @@ def sequential(slots, input_ids, attention_mask, config: HeadcountConfig, stack:
     """0, 1, 2, ... for the real tokens, wherever the padding is."""
     if attention_mask is None:
         return slots[None]
-    if not torch.compiler.is_compiling() and bool((attention_mask[:, 0] != 0).all()):
-        return slots[None]  # nothing is padded on the left; ids shared by all rows cost less memory
-    return (attention_mask.long().cumsum(-1) - 1).clamp(min=0)
+    real = attention_mask != 0
+    if not torch.compiler.is_compiling() and bool((real[:, 1:] <= real[:, :-1]).all()):
+        return slots[None]  # padded at the end at most; ids shared by all rows cost less memory
+    return (real.long().cumsum(-1) - 1).clamp(min=0)
 
 
 def randomized(slots, input_ids, attention_mask, config: HeadcountConfig, stack: str, training: bool) -> Tensor:
     """Ruoss et al. 2023, https://arxiv.org/abs/2305.16843: an ordered random subset of a larger range.
 
-    In training every row draws its own subset of 0..max_position_embeddings-1. Otherwise ids must not be random: an
+    In training every row draws its own subset of 0..max_position_embeddings-1 (with `inputs_embeds` alone the rows
+    share one, as their number is not known here). Otherwise ids must not be random: an
     encoder, which knows the length, spreads its tokens evenly over the range; a decoder counts up by one.
     """
     order = sequential(slots, input_ids, attention_mask, config, stack, training)
@@ -46,13 +48,14 @@ def randomized(slots, input_ids, attention_mask, config: HeadcountConfig, stack:
             f"max_position_embeddings={span} ids; expected at most {span} tokens."
         )
     if training:
-        rows = order.shape[0] if input_ids is None else input_ids.shape[0]
+        known = [order, *(tensor for tensor in (input_ids, attention_mask) if tensor is not None)]
+        rows = max(tensor.shape[0] for tensor in known)
         drawn = torch.rand(rows, span, device=slots.device).topk(length, dim=-1).indices.sort(dim=-1).values
         return drawn.gather(-1, order.expand(rows, -1))
     if stack == "decoder":
         return order
     count = length if attention_mask is None else attention_mask.bool().sum(-1, keepdim=True).clamp(min=1)
-    return (2 * order + 1) * span // (2 * count)
+    return ((2 * order + 1) * span // (2 * count)).clamp(max=span - 1)  # what is padded may count beyond the end
 
 
 def coupled(slots, input_ids, attention_mask, config: HeadcountConfig, stack: str, training: bool) -> Tensor:

@@ -51,7 +51,7 @@ class HeadcountStack(nn.Module):
         self.cross_position_encoding = None
         if self.has_cross_attention:
             cross_encoding = encoding if config.cross_attention_positions else PositionEncoding
-            self.cross_position_encoding = cross_encoding(config, cross=True)
+            self.cross_position_encoding = cross_encoding(config)
         self.dropout = nn.Dropout(config.dropout)
         self.layers = nn.ModuleList(HeadcountLayer(config, stack, i) for i in range(num_layers))
         pre_norm = config.norm_position == "pre"
@@ -75,17 +75,17 @@ class HeadcountStack(nn.Module):
         output_hidden_states: bool = False,
     ) -> StackOutput:
         """`attention_mask` (B, K) and `position_ids` (B, K) cover past and present tokens, where there is a past."""
-        if (input_ids is None) == (inputs_embeds is None):
-            raise ValueError("expected exactly one of input_ids and inputs_embeds.")
-        hidden_states = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
+        self._check_inputs(input_ids, inputs_embeds, encoder_hidden_states, cross_attn_head_mask)
+        hidden_states = self._embed(input_ids) if inputs_embeds is None else inputs_embeds
         batch, queries = hidden_states.shape[:2]
         if use_cache and past_key_values is None:
             past_key_values = self._new_cache()
 
         past, num_keys = self._past(past_key_values, queries)
         query_slots = torch.arange(queries, device=hidden_states.device) + past
-        attention_mask = self._check_padding(attention_mask, batch, queries, past, num_keys)
-        q_ids, k_ids = self._position_ids(input_ids, attention_mask, position_ids, query_slots, past, num_keys)
+        name = "decoder_attention_mask" if self.has_cross_attention else "attention_mask"
+        attention_mask = self._check_padding(name, attention_mask, batch, queries, past, num_keys)
+        q_ids, k_ids = self._position_ids(input_ids, attention_mask, position_ids, batch, query_slots, past, num_keys)
         visible = visible_keys(attention_mask, query_slots, num_keys, self.causal, self.config.attention_window)
         jitter = self._draw_jitter(hidden_states)
 
@@ -98,7 +98,10 @@ class HeadcountStack(nn.Module):
         cross_attn_inputs = None
         if self.has_cross_attention:
             encoder_keys = encoder_hidden_states.shape[1]
-            encoder_ids = self._encoder_ids(encoder_position_ids, encoder_attention_mask, encoder_hidden_states)
+            encoder_attention_mask = self._check_padding(
+                "attention_mask", encoder_attention_mask, batch, encoder_keys, 0, encoder_keys
+            )
+            encoder_ids = self._encoder_ids(encoder_position_ids, encoder_hidden_states)
             seen = visible_keys(encoder_attention_mask, query_slots, encoder_keys, causal=False, window=None)
             cross_attn_inputs = self._attention_inputs(
                 self.cross_position_encoding, q_ids, encoder_ids, seen, encoder_keys, jitter, hidden_states.dtype
@@ -111,8 +114,8 @@ class HeadcountStack(nn.Module):
         hidden_states = self.dropout(self.position_encoding.embed(hidden_states, q_ids))
         all_hidden, all_maps, all_cross_maps = [], [], []
         for index, layer in enumerate(self.layers):
-            all_hidden.append(hidden_states)
-            # What carries gradients goes in by position, as gradient checkpointing asks for.
+            if output_hidden_states:
+                all_hidden.append(hidden_states)
             hidden_states, maps, cross_maps = layer(
                 hidden_states,
                 encoder_hidden_states,
@@ -124,16 +127,41 @@ class HeadcountStack(nn.Module):
             all_maps.append(maps)
             all_cross_maps.append(cross_maps)
         hidden_states = self.final_norm(hidden_states)
-        all_hidden.append(hidden_states)
 
         return StackOutput(
             last_hidden_state=hidden_states,
             past_key_values=past_key_values,
-            hidden_states=tuple(all_hidden) if output_hidden_states else None,
+            hidden_states=(*all_hidden, hidden_states) if output_hidden_states else None,
             attentions=tuple(all_maps) if output_attentions else None,
             cross_attentions=tuple(all_cross_maps) if output_attentions and self.has_cross_attention else None,
             position_ids=q_ids.expand(batch, -1),
         )
+
+    def _embed(self, input_ids: Tensor) -> Tensor:
+        try:
+            return self.embed_tokens(input_ids)
+        except IndexError as error:
+            raise ValueError(
+                f"input_ids run from {int(input_ids.min())} to {int(input_ids.max())}; expected 0 to "
+                f"{self.config.vocab_size - 1}."
+            ) from error
+
+    def _check_inputs(self, input_ids, inputs_embeds, encoder_hidden_states, cross_attn_head_mask) -> None:
+        own = "decoder_" if self.has_cross_attention else ""
+        if (input_ids is None) == (inputs_embeds is None):
+            wanted = f"{own}input_ids and {own}inputs_embeds" + (", or labels to make them from" if own else "")
+            raise ValueError(f"expected exactly one of {wanted}.")
+        states, dimensions = (input_ids, 2) if input_ids is not None else (inputs_embeds, 3)
+        if states.ndim != dimensions or 0 in states.shape[:2]:
+            name = f"{own}input_ids" if input_ids is not None else f"{own}inputs_embeds"
+            wanted = "(batch, length)" if dimensions == 2 else "(batch, length, hidden_size)"
+            raise ValueError(f"{name} has shape {tuple(states.shape)}, expected {wanted} with at least one token.")
+        if self.has_cross_attention:
+            if encoder_hidden_states is None:
+                raise ValueError("encoder_hidden_states is missing; expected the encoder's output.")
+        elif cross_attn_head_mask is not None or encoder_hidden_states is not None:
+            name = "encoder_hidden_states" if cross_attn_head_mask is None else "cross_attn_head_mask"
+            raise ValueError(f"{name} has no effect on a stack without cross-attention; expected None.")
 
     def _new_cache(self) -> Cache:
         if self.has_cross_attention:
@@ -150,19 +178,20 @@ class HeadcountStack(nn.Module):
             cache = cache.self_attention_cache
         return cache.get_seq_length(), cache.get_mask_sizes(queries, 0)[0]
 
-    def _check_padding(self, mask, batch: int, queries: int, past: int | Tensor, num_keys: int) -> Tensor | None:
+    def _check_padding(self, name: str, mask, batch: int, queries: int, past: int | Tensor, num_keys: int):
+        """The mask over all keys, or an error that names the shape wanted."""
         if mask is None:
             return None
         total = past + queries if isinstance(past, int) else num_keys
-        fits = mask.shape[1] == total if isinstance(past, int) else mask.shape[1] <= total
+        length = mask.shape[1] if mask.ndim == 2 else -1
+        fits = length == total if isinstance(past, int) else 0 < length <= total
         if mask.ndim != 2 or mask.shape[0] != batch or not fits:
-            name = "decoder_attention_mask" if self.has_cross_attention else "attention_mask"
             raise ValueError(
                 f"{name} has shape {tuple(mask.shape)}, expected ({batch}, {total}): past and present tokens."
             )
         return nn.functional.pad(mask, (0, num_keys - mask.shape[1]), value=1)  # slots to come; causality hides them
 
-    def _position_ids(self, input_ids, attention_mask, position_ids, query_slots, past, num_keys):
+    def _position_ids(self, input_ids, attention_mask, position_ids, batch: int, query_slots, past, num_keys):
         """Ids of the queries (B or 1, Q) and of the keys (B or 1, K)."""
         queries = query_slots.shape[0]
         starts_here = isinstance(past, int) and past == 0
@@ -175,6 +204,10 @@ class HeadcountStack(nn.Module):
             q_ids = ids if starts_here else ids[:, query_slots]
         else:
             ids = position_ids if position_ids.ndim == 2 else position_ids[None]
+            if ids.ndim != 2 or ids.shape[0] not in (1, batch):
+                raise ValueError(
+                    f"position_ids has shape {tuple(position_ids.shape)}, expected (1, length) or ({batch}, length)."
+                )
             q_ids = ids[:, -queries:]
             known = ids.shape[1] == past + queries if isinstance(past, int) else queries < ids.shape[1] <= num_keys
             if not known and (self.position_encoding.uses_bias() or ids.shape[1] != queries):
@@ -185,14 +218,15 @@ class HeadcountStack(nn.Module):
                 )
         return q_ids, nn.functional.pad(ids, (0, num_keys - ids.shape[1]))
 
-    def _encoder_ids(self, encoder_position_ids, encoder_attention_mask, encoder_hidden_states) -> Tensor:
+    def _encoder_ids(self, encoder_position_ids, encoder_hidden_states) -> Tensor:
         if encoder_position_ids is not None:
             return encoder_position_ids
-        slots = torch.arange(encoder_hidden_states.shape[1], device=encoder_hidden_states.device)
-        if not self.config.cross_attention_positions:
-            return slots[None]  # no encoding will look at them
-        scheme = POSITION_SCHEMES[self.config.position_scheme]
-        return scheme(slots, None, encoder_attention_mask, self.config, "encoder", self.training)
+        if self.config.cross_attention_positions:
+            raise ValueError(
+                "encoder_outputs has no position_ids, which cross_attention_positions=True needs; expected the whole "
+                "output of the model's own encoder."
+            )
+        return torch.arange(encoder_hidden_states.shape[1], device=encoder_hidden_states.device)[None]  # not looked at
 
     def _draw_jitter(self, hidden_states: Tensor) -> Tensor | None:
         if self.config.score_jitter is None or not self.training:
@@ -203,19 +237,22 @@ class HeadcountStack(nn.Module):
     def _attention_inputs(self, encoding, q_ids, k_ids, visible, num_keys, jitter, dtype) -> dict:
         """What all layers of this stack share, for one kind of attention."""
 
+        bias = hidden = None
+        if encoding.uses_bias() and not encoding.bias_needs_query:
+            bias = encoding.bias(None, q_ids, k_ids)
+            hidden = bias == float("-inf")  # keys that this encoding hides from a head
+
         def count() -> Tensor:
-            if visible is None:
+            seen = visible if hidden is None else ~hidden if visible is None else visible & ~hidden
+            if seen is None:
                 return torch.tensor(num_keys, device=q_ids.device)
-            return visible.sum(dim=-1, keepdim=True)
+            return seen.sum(dim=-1, keepdim=True)
 
         factor = NORMALIZERS[self.config.attention_normalizer](count)
         if jitter is not None:
             factor = jitter if factor is None else factor * jitter
-        bias = None
-        if encoding.uses_bias() and not encoding.bias_needs_query:
-            bias = encoding.bias(None, q_ids, k_ids)
-            if factor is not None:
-                hidden = bias == float("-inf")  # -inf * log(1) would be NaN
+        if bias is not None:
+            if factor is not None:  # -inf * log(1) would be NaN
                 bias = (bias.masked_fill(hidden, 0.0) * factor).masked_fill(hidden, float("-inf"))
             bias = bias.to(dtype)
         return {

@@ -27,6 +27,8 @@ def test_round_trip_is_exact_for_every_combination(architecture, tmp_path):
     for encoding, scheme, embedding in combinations:
         if encoding == "alibi_directional" and architecture != "encoder":
             continue
+        if encoding == "none" and scheme != "sequential":
+            continue
         options = valid_options(
             architecture=architecture,
             position_embedding_type=encoding,
@@ -107,6 +109,18 @@ def test_every_field_rejects_nonsense_by_name(field):
         ({"pruned_heads": {"encoder.0.self": [4]}}, "expected heads from 0 to 3"),
         ({"is_encoder_decoder": False}, "contradicts architecture"),
         ({"architecture": "encoder", "decoder_layers": 2}, "decoder_layers=2 has no effect"),
+        ({"pruned_heads": {"encoder.0.self": 3}}, "expected a list of head numbers"),
+        ({"pruned_heads": 3}, "expected a dict such as"),
+        (
+            {"digit_token_ids": [2, 3, 4]},
+            "eos_token_id=2 is not allowed; expected an id that is not in digit_token_ids",
+        ),
+        ({"problem_type": "regression", "num_labels": 1}, "expected classification with one of at least two labels"),
+        ({"problem_type": "multi_label_classification"}, "expected classification with one of"),
+        (
+            {"position_embedding_type": "none", "position_scheme": "randomized"},
+            "position_scheme='randomized' has no effect",
+        ),
     ],
 )
 def test_errors_name_field_value_and_what_is_allowed(options, message):
@@ -133,10 +147,11 @@ def test_an_option_without_effect_is_an_error():
         "position_bias_scale": 20.0,
         "fire_threshold": 8.0,
         "max_random_offset": 3,
+        "tie_word_embeddings": True,
     }
     assert set(odd_values) == set(EFFECTIVE_WHEN)
     for name, value in odd_values.items():
-        architecture = "encoder" if name.startswith(("decoder", "cross")) else "decoder"
+        architecture = "encoder" if name.startswith(("decoder", "cross", "tie")) else "decoder"
         with pytest.raises(ValueError, match=f"^{name}=.*has no effect"):
             HeadcountConfig(architecture=architecture, position_embedding_type="none", **{name: value})
 
@@ -146,6 +161,18 @@ def test_overrides_on_loading_are_validated_too(tmp_path):
     assert AutoConfig.from_pretrained(tmp_path, position_embedding_type="rotary").position_embedding_type == "rotary"
     with pytest.raises(ValueError, match="position_embedding_type='bogus'"):
         AutoConfig.from_pretrained(tmp_path, position_embedding_type="bogus")
+
+
+def test_unknown_fields_are_errors_wherever_they_come_from(tmp_path):
+    HeadcountConfig().save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="'position_embeding_type' is not a field"):
+        AutoConfig.from_pretrained(tmp_path, position_embeding_type="rotary")
+    config = HeadcountConfig(architecture="encoder")
+    config.pooling_typ = "max"
+    with pytest.raises(
+        ValueError, match=r"'pooling_typ' is not a field of HeadcountConfig\. Did you mean 'pooling_type'"
+    ):
+        config.save_pretrained(tmp_path)
 
 
 def test_a_config_spoiled_later_is_caught_before_it_is_used(tmp_path):

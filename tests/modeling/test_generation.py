@@ -167,3 +167,67 @@ def test_manual_decoding_with_ids_of_the_new_token_only(encoding):
     past = model(tokens[:, :5], use_cache=True).past_key_values
     step = model(tokens[:, 5:6], past_key_values=past, position_ids=torch.tensor([[5]]))
     torch.testing.assert_close(step.logits[:, -1], model(tokens[:, :6]).logits[:, -1], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("encoding", ["learned", "rotary", "relative_bias"])
+def test_generation_after_a_right_padded_prompt_is_what_forward_says(encoding):
+    model, inputs = make_model("decoder", position_embedding_type=encoding), prompt("decoder", "right")
+    output = model.generate(**inputs, **settings(output_logits=True, return_dict_in_generate=True))
+    mask = torch.nn.functional.pad(inputs["attention_mask"], (0, LENGTH), value=1)
+    logits = model(output.sequences, attention_mask=mask).logits[:, 8:-1]
+    torch.testing.assert_close(torch.stack(output.logits, 1)[:, 1:], logits[:, 1:], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("encoding", [name for name in POSITION_ENCODINGS if serves(name, "decoder")])
+@pytest.mark.parametrize("architecture", GENERATORS)
+def test_eager_and_sdpa_agree_with_a_cache(architecture, encoding):
+    model, inputs = make_model(architecture, position_embedding_type=encoding), prompt(architecture, "left")
+    masks = {name: torch.rand(3, layers, 4) for name, layers in model._masks().items()}
+    scores = {}
+    for attention in ("eager", "sdpa"):
+        model.set_attn_implementation(attention)
+        output = model.generate(**inputs, **masks, **settings(output_logits=True, return_dict_in_generate=True))
+        scores[attention] = torch.stack(output.logits)
+    torch.testing.assert_close(scores["eager"], scores["sdpa"], atol=1e-5, rtol=1e-5)
+
+
+def test_ids_for_one_row_serve_the_whole_batch_under_beams():
+    model, inputs = make_model("decoder", position_embedding_type="alibi"), prompt("decoder")
+    shared = torch.arange(0, 18, 2)[None]
+    each = model.generate(**inputs, position_ids=shared.expand(3, -1), **settings(num_beams=2))
+    assert model.generate(**inputs, position_ids=shared, **settings(num_beams=2)).tolist() == each.tolist()
+
+
+def test_generation_from_embeddings_is_generation_from_tokens():
+    model, inputs = make_model("decoder", position_embedding_type="rotary"), prompt("decoder")
+    embeds = model.get_input_embeddings()(inputs["input_ids"])
+    new = model.generate(inputs_embeds=embeds, **settings())
+    assert new.tolist() == model.generate(**inputs, **settings())[:, 9:].tolist()
+
+
+def test_what_generate_cannot_do_is_said():
+    model, inputs = make_model("decoder"), prompt("decoder")
+    with pytest.raises(ValueError, match="prefill_chunk_size is not supported"):
+        model.generate(**inputs, prefill_chunk_size=4)
+    with pytest.raises(ValueError, match="assistant_model cannot be combined with head_mask"):
+        model.generate(**inputs, assistant_model=model, head_mask=torch.ones(4))
+    coupled = make_model("decoder", position_scheme="coupled", position_embedding_type="rotary")
+    with pytest.raises(ValueError, match="a prompt has no token 14"):
+        coupled.generate(torch.tensor([[3, 4, 13, 5]]))
+    with pytest.raises(ValueError, match="inputs_embeds cannot be given"):
+        coupled.generate(inputs_embeds=torch.randn(1, 3, 32))
+
+
+def test_masks_reach_every_sequence_that_is_returned():
+    """Three samples per example: with (batch, layers, heads) masks, each has the mask of its own example."""
+    model, inputs = make_model(), prompt("encoder-decoder")
+    masks = {name: (torch.rand(3, layers, 4) > 0.5).float() for name, layers in model._masks().items()}
+    options = {"do_sample": True, "num_return_sequences": 3, "output_logits": True, "return_dict_in_generate": True}
+    first = model.generate(**inputs, **masks, **settings(**options)).logits[0].view(3, 3, -1)
+    for row in range(3):
+        alone = model(
+            inputs["input_ids"][row : row + 1],
+            decoder_input_ids=torch.tensor([[1]]),
+            **{name: mask[row] for name, mask in masks.items()},
+        )
+        torch.testing.assert_close(first[row], alone.logits[0].expand(3, -1), atol=1e-5, rtol=1e-5)

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 
 import pytest
 import torch
@@ -217,3 +218,111 @@ def test_a_copy_of_a_model_is_independent():
     other = copy.deepcopy(model)
     other.prune_heads(["encoder.0.self.0"])
     assert len(model.list_heads()) == 24 and model.config.pruned_heads == {}
+
+
+def test_two_models_of_one_config_do_not_touch_each_other(tmp_path):
+    config = tiny_config()
+    first, second = (MODEL_CLASSES["encoder-decoder"](config) for _ in range(2))
+    first.prune_heads(["encoder.0.self.0"])
+    assert config.pruned_heads == second.config.pruned_heads == {}
+    second.save_pretrained(tmp_path)
+    assert len(AutoModelForSeq2SeqLM.from_pretrained(tmp_path).list_heads()) == 24
+    assert first.model.config is first.config and first.model.encoder.layers[0].self_attn.config is first.config
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_resized_vocabularies_reach_both_stacks(tied, tmp_path):
+    model = make_model(attention="sdpa", tie_word_embeddings=tied)
+    inputs = make_inputs("encoder-decoder")
+    before = model(**inputs).logits
+    model.resize_token_embeddings(25)
+    torch.testing.assert_close(model(**inputs).logits[..., :20], before)
+    inputs["labels"][0, 0] = inputs["input_ids"][0, 0] = 24
+    expected = model(**inputs).logits
+    assert expected.shape[-1] == 25 and model.model.decoder.embed_tokens.num_embeddings == 25
+    model.save_pretrained(tmp_path)
+    assert torch.equal(AutoModelForSeq2SeqLM.from_pretrained(tmp_path)(**inputs).logits, expected)
+
+
+@pytest.mark.parametrize("architecture", MODEL_CLASSES)
+def test_tuples_by_config(architecture):
+    model, inputs = make_model(architecture, return_dict=False), make_inputs(architecture)
+    assert isinstance(model(**inputs), tuple)
+    if architecture != "encoder":
+        assert model.generate(inputs["input_ids"], max_new_tokens=3).shape[0] == 3
+
+
+@pytest.mark.parametrize("architecture", ["encoder-decoder", "decoder"])
+def test_the_parts_of_an_accumulated_batch_weigh_their_labels(architecture):
+    model, inputs = make_model(architecture), make_inputs(architecture)
+    inputs["labels"][0, 2:] = -100
+    shift = 0 if architecture == "encoder-decoder" else 1
+    total = (inputs["labels"][:, shift:] != -100).sum()
+    parts = [model(**{n: v[i : i + 1] for n, v in inputs.items()}, num_items_in_batch=total).loss for i in range(3)]
+    torch.testing.assert_close(sum(parts), model(**inputs).loss)
+
+
+def test_frozen_parameters_stay_frozen_when_pruned():
+    model = make_model().requires_grad_(False)
+    model.prune_heads(["encoder.0.self.0"])
+    assert not any(parameter.requires_grad for parameter in model.parameters())
+
+
+def test_reentrant_checkpointing_is_refused():
+    with pytest.raises(ValueError, match="use_reentrant=True would lose the gradients"):
+        make_model().gradient_checkpointing_enable({"use_reentrant": True})
+
+
+def test_bad_inputs_get_a_sentence():
+    model, classifier = make_model(), make_model("encoder")
+    tokens = make_inputs("encoder")["input_ids"]
+    for inputs, message in (
+        ({"input_ids": tokens[0]}, r"input_ids has shape \(9,\), expected \(batch, length\)"),
+        ({"input_ids": tokens[:, :0]}, r"input_ids has shape \(3, 0\)"),
+        ({"input_ids": tokens + 9}, "input_ids run from .* expected 0 to 19"),
+        (
+            {"input_ids": tokens, "attention_mask": torch.ones(9)},
+            r"attention_mask has shape \(9,\), expected \(3, 9\)",
+        ),
+        ({"input_ids": tokens, "position_ids": torch.zeros(2, 9, dtype=torch.long)}, r"expected \(1, length\) or \(3"),
+        ({}, "expected exactly one of input_ids and inputs_embeds"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            classifier(**inputs)
+    with pytest.raises(ValueError, match="decoder_input_ids and decoder_inputs_embeds, or labels"):
+        model(tokens)
+    encoded = model.get_encoder()(tokens)
+    with pytest.raises(ValueError, match=r"attention_mask has shape \(1, 9\), expected \(3, 9\)"):
+        model(encoder_outputs=encoded, attention_mask=torch.ones(1, 9), decoder_input_ids=torch.tensor([[1]] * 3))
+    with pytest.raises(ValueError, match="cross_attn_head_mask has no effect on a stack without cross-attention"):
+        model.get_encoder()(tokens, cross_attn_head_mask=torch.zeros(4))
+
+
+def test_encoder_outputs_without_ids_are_refused_where_ids_matter():
+    model = make_model(position_embedding_type="rotary", cross_attention_positions=True)
+    tokens, start = make_inputs("encoder-decoder")["input_ids"], torch.tensor([[1]] * 3)
+    encoded = model.get_encoder()(tokens, position_ids=torch.arange(0, 18, 2)[None])
+    direct = model(tokens, position_ids=torch.arange(0, 18, 2)[None], decoder_input_ids=start).logits
+    torch.testing.assert_close(model(encoder_outputs=encoded, decoder_input_ids=start).logits, direct)
+    with pytest.raises(ValueError, match="encoder_outputs has no position_ids"):
+        model(encoder_outputs=(encoded[0],), decoder_input_ids=start)
+
+
+def test_log_n_counts_what_each_head_can_see():
+    model = make_model("encoder", position_embedding_type="alibi_directional", attention_normalizer="log_n")
+    inputs = make_inputs("encoder", batch=1)
+    log_maps = model(**inputs, output_attentions=True).attentions[0].log()
+    model.config.attention_normalizer = "softmax"
+    plain = model(**inputs, output_attentions=True).attentions[0].log()
+    for query in (1, 4, 8):  # head 0 looks back: it sees query + 1 keys
+        ratio = (log_maps[0, 0, query, 0] - log_maps[0, 0, query, 1]) / (plain[0, 0, query, 0] - plain[0, 0, query, 1])
+        assert ratio.item() == pytest.approx(math.log(query + 1), rel=1e-3)
+
+
+def test_fire_gives_the_same_in_parts(monkeypatch):
+    from headcount.modeling.position_encodings import FireEncoding
+
+    model, inputs = make_model("encoder", position_embedding_type="fire"), make_inputs("encoder")
+    whole = model(**inputs).logits
+    monkeypatch.setattr(FireEncoding, "MOST_CELLS", 20)
+    torch.testing.assert_close(model(**inputs).logits, whole)

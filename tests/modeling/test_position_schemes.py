@@ -15,6 +15,14 @@ def test_sequential_counts_real_tokens_wherever_the_padding_is():
     assert ids(model, torch.ones(2, 4, dtype=torch.long), attention_mask=mask) == [[0, 0, 0, 1], [0, 1, 2, 2]]
 
 
+def test_sequential_ids_of_a_row_do_not_depend_on_its_neighbours():
+    model, tokens = make_model("encoder"), torch.ones(2, 6, dtype=torch.long)
+    hole = [1, 1, 0, 0, 1, 1]
+    for neighbour in ([1] * 6, [0, 1, 1, 1, 1, 1]):
+        assert ids(model, tokens, attention_mask=torch.tensor([hole, neighbour]))[0] == [0, 1, 1, 1, 2, 3]
+    assert ids(model, tokens[:1], attention_mask=torch.tensor([hole])) == [[0, 1, 1, 1, 2, 3]]
+
+
 def test_coupled_gives_digits_of_equal_significance_the_same_id(addition_tokens):
     options = {"position_scheme": "coupled", "position_embedding_type": "rotary"}
     model = make_model("decoder", **options)
@@ -61,6 +69,9 @@ def test_randomized_draws_ordered_subsets_in_training_and_spreads_evenly_after()
     assert ids(model, tokens) == [[2, 6, 10, 14, 18, 22, 26, 30, 34, 38]]
     mask = torch.tensor([[1] * 10, [0] * 6 + [1] * 4])
     assert ids(model, tokens, attention_mask=mask)[1][6:] == [5, 15, 25, 35]
+    mask = torch.tensor([[1] * 10, [1] * 4 + [0] * 6])
+    assert ids(model, tokens, attention_mask=mask)[1][:4] == [5, 15, 25, 35]
+    assert torch.isfinite(model(tokens, attention_mask=mask).logits).all()
     model.train()
     drawn = model.make_position_ids(tokens)
     assert (drawn.diff(dim=-1) > 0).all() and drawn.min() >= 0 and drawn.max() < 40
