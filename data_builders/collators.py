@@ -85,12 +85,13 @@ def pad_inputs(sequences: list[Tensor]) -> dict[str, Tensor]:
 
 
 def add_position_ids(batch: dict[str, Tensor], model: Any) -> dict[str, Tensor]:
-    """Adds the ids of the model's position scheme for every stack, one row per example."""
+    """Adds the ids of the model's position scheme for `input_ids`, one row per example.
+
+    A decoder's ids are not in the batch: the model makes them from the decoder inputs by the same function, and
+    `generate()`, which trainers call with the same batch, has decoder inputs of its own.
+    """
     if hasattr(model, "make_position_ids"):
         count = len(batch["input_ids"])
         ids = model.make_position_ids(batch["input_ids"], batch.get("attention_mask"))
         batch["position_ids"] = ids.expand(count, -1)
-        if "decoder_input_ids" in batch:
-            ids = model.make_position_ids(batch["decoder_input_ids"], stack="decoder")
-            batch["decoder_position_ids"] = ids.expand(count, -1)
     return batch

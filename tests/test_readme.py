@@ -28,22 +28,33 @@ def commands() -> list[tuple[str, str]]:
     return pairs
 
 
-def test_python_examples_give_what_is_shown():
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder in which the commands of the README have run, one after the other, as a reader would run them."""
+    folder = tmp_path_factory.mktemp("readme")
+    for command, shown in commands():
+        if command.startswith(NOT_RUN_HERE):
+            continue
+        program, *arguments = shlex.split(command)
+        assert program == "headcount", command
+        answer = subprocess.run(
+            [sys.executable, "-m", "headcount", *arguments], cwd=folder, capture_output=True, text=True, timeout=900
+        )
+        assert answer.returncode == 0, f"{command}: {answer.stderr}"
+        if shown:
+            assert answer.stdout == shown, command
+    return folder
+
+
+def test_commands_run_and_print_what_is_shown(folder):
+    assert (folder / "addition-data" / "README.md").exists()
+
+
+def test_python_examples_give_what_is_shown(folder, monkeypatch):
+    monkeypatch.chdir(folder)
     torch.manual_seed(0)
     result = doctest.testfile(str(ROOT / "README.md"), module_relative=False, optionflags=doctest.ELLIPSIS)
     assert result.attempted > 5 and result.failed == 0
-
-
-@pytest.mark.parametrize("command, shown", [pair for pair in commands() if not pair[0].startswith(NOT_RUN_HERE)])
-def test_commands_print_what_is_shown(command, shown, tmp_path):
-    program, *arguments = shlex.split(command)
-    assert program == "headcount"
-    answer = subprocess.run(
-        [sys.executable, "-m", "headcount", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=600
-    )
-    assert answer.returncode == 0, answer.stderr
-    if shown:
-        assert answer.stdout == shown
 
 
 def test_make_targets_exist():

@@ -178,18 +178,17 @@ def sortedness_rates(predicted: np.ndarray, label: np.ndarray) -> dict:
 
 
 def evaluate_sortedness(
-    model, corpus, configs: list[str] | None = None, lengths: list[int] | None = None, progress=None
+    model, corpus, kinds: list[str] | None = None, lengths: list[int] | None = None, progress=None
 ):
-    """Rows: accuracy for every length and kind of negative; `mixture` is the corpus's own mixture of kinds."""
+    """Rows: accuracy for every length and kind of negative, each against as many sorted sequences."""
     rows = []
-    for config, splits in corpus.splits().items():
-        kind = "mixture" if config == "default" else config
-        if configs is not None and kind not in configs:
+    for kind, splits in corpus.splits().items():
+        if kind == "default" or (kinds is not None and kind not in kinds):
             continue
         for split in splits:
             if not split.startswith("test_") or (lengths is not None and int(split[5:]) not in lengths):
                 continue
-            (group,) = sortedness_rows(corpus, config, split)
+            (group,) = sortedness_rows(corpus, kind, split)
             predicted = predict_sorted(model, group["values"])
             place = {"split": split, "length": int(split[5:]), "kind": kind}
             rates = sortedness_rates(predicted, group["label"])

@@ -4,6 +4,7 @@ Everything random in step t is a function of the seed and t: the batch, dropout,
 checkpoint holds weights and optimizer state only, and a run that was killed and resumed ends with the same weights.
 """
 
+import importlib.util
 import itertools
 import json
 import os
@@ -64,6 +65,11 @@ def step_seed(seed: int, step: int, rank: int) -> int:
 
 def make_accelerator(recipe: Recipe, options: RunOptions) -> Accelerator:
     """Refuses to run with fewer processes than were asked for, which accelerate would do in silence."""
+    if options.report_to != "none" and importlib.util.find_spec(options.report_to) is None:
+        raise ValueError(
+            f"--report-to {options.report_to} needs the package {options.report_to}, which is not installed; expected "
+            f"'pip install {options.report_to}' first."
+        )
     precision = "bf16" if recipe.training.precision == "bfloat16" else "no"
     trackers = None if options.report_to == "none" else options.report_to
     accelerator = Accelerator(

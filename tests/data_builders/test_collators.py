@@ -41,7 +41,7 @@ def seq2seq():
 
 def test_an_encoder_decoder_batch(seq2seq):
     batch = AdditionCollator(addition_tokenizer(), seq2seq)(addition_rows(8))
-    assert set(batch) == {"input_ids", "labels", "decoder_input_ids", "position_ids", "decoder_position_ids"}
+    assert set(batch) == {"input_ids", "labels", "decoder_input_ids", "position_ids"}
     assert (batch["decoder_input_ids"][:, 0] == seq2seq.config.decoder_start_token_id).all()
     assert (batch["decoder_input_ids"][:, 1:] == batch["labels"][:, :-1]).all()
     assert all(len(tensor) == 8 for tensor in batch.values())

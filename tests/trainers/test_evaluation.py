@@ -86,7 +86,7 @@ def test_sortedness_is_tested_for_every_length_and_kind():
     torch.manual_seed(0)
     rows = evaluate_sortedness(make_model(recipe), make_corpus(recipe))
     assert {(row["length"], row["kind"]) for row in rows} == {
-        (length, kind) for length in (8, 16, 32) for kind in ("mixture", "shuffle", "swap", "move")
+        (length, kind) for length in (8, 16, 32) for kind in ("shuffle", "swap", "move")
     }
     assert all(row["n"] == 100 for row in rows)
 
@@ -133,3 +133,25 @@ def test_the_saved_tokenizer_reads_the_model(tmp_path):
     rows = next(corpus.tables("default", "test"))
     encoded = encode_problems(corpus.problems("test"), recipe)
     assert tokenizer(rows["input"].to_pylist()[:50])["input_ids"] == encoded["input_ids"][:50].tolist()
+
+
+def test_a_run_is_tested_on_other_data_unless_it_has_seen_it(tmp_path):
+    from headcount import AdditionOptions, write_folder
+    from headcount.trainers.trained_run import load_run
+
+    half_trained(tmp_path / "run", "training.steps=5")
+    own = load_recipe("addition-tiny").data
+    for name, options in {
+        "same": own,
+        "seen": {**own, "seed": 3},
+        "plain": {**own, "answer_order": "plain"},
+    }.items():
+        write_folder("addition", AdditionOptions(**options), tmp_path / name)
+    _, recipe, corpus = load_run(tmp_path / "run", tmp_path / "same")
+    assert corpus.splits()["default"]["test"] == 500 and recipe.data["answer_order"] == "reversed"
+    with pytest.raises(ValueError, match=r"\d+ of 500 problems of the split 'test' were in the training data"):
+        load_run(tmp_path / "run", tmp_path / "seen")
+    with pytest.raises(ValueError, match="answer_order='plain', but the run was trained with 'reversed'"):
+        load_run(tmp_path / "run", tmp_path / "plain")
+    with pytest.raises(ValueError, match="is not a folder"):
+        load_run(tmp_path / "run", tmp_path / "nowhere")
