@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -32,7 +33,8 @@ def test_help_and_version_answer_without_torch():
 
 
 def test_console_script_is_the_module():
-    script = subprocess.run(["headcount", "--version"], capture_output=True, text=True, timeout=60)
+    installed = Path(sys.executable).parent / "headcount"
+    script = subprocess.run([installed, "--version"], capture_output=True, text=True, timeout=60)
     assert script.stdout == run("--version").stdout == f"headcount {headcount.__version__}\n"
 
 
