@@ -52,12 +52,13 @@ def summary(folder: Path) -> dict | None:
         }
         nines = [r["value"] for r in rows if r.get("group") in ("nines", "chain_3") and r["split"] == "hard"]
         return shown | plain | {"hard, all nines": min(nines, default=float("nan"))}
-    trained = [r["value"] for r in rows if r["length"] <= 16]
+    trained = [r for r in rows if r["length"] <= 16]
+    pooled = sum(r["value"] * r["n"] for r in trained) / sum(r["n"] for r in trained)
     by_kind = {
-        f"{kind} > 16": min(r["value"] for r in rows if r["kind"] == kind and r["length"] > 16)
+        f"{kind}, worst length > 16": min(r["value"] for r in rows if r["kind"] == kind and r["length"] > 16)
         for kind in ("shuffle", "swap", "move")
     }
-    return shown | {"8-16, worst": min(trained)} | by_kind
+    return shown | {"lengths 8-16, pooled": pooled} | by_kind
 
 
 def table(output: Path, recipes: list[str]) -> str:

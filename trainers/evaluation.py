@@ -15,7 +15,6 @@ from torch import Tensor
 
 from ..data_builders.carry_groups import name_groups
 from ..data_builders.columns import Problems, solve
-from ..data_builders.sortedness import KIND_NAMES
 from ..data_builders.tokenization import EOS, IGNORED, PAD, encode_prompts, encode_sortedness
 from .recipe import Recipe
 from .training_data import encode_problems, sortedness_rows
@@ -227,6 +226,3 @@ def evaluate_model(model, recipe: Recipe, corpus, progress=None) -> list[dict]:
     if corpus.options.exhaustive:
         rows += evaluate_addition(model, corpus.problems("exhaustive"), recipe, "exhaustive")
     return rows
-
-
-__all__ = ["KIND_NAMES", "evaluate_addition", "evaluate_model", "evaluate_sortedness", "exactly_right", "validate"]
