@@ -137,7 +137,7 @@ class SortednessCorpus:
         if split in ("train", "validation"):
             taken = self._test_keys
         if split == "train":
-            taken = self._held_out_keys
+            taken = self.held_out_keys
         return self._draw(config, split, taken)
 
     def tally(self, config: str, table: pa.Table) -> dict[str, Counter]:
@@ -201,7 +201,8 @@ class SortednessCorpus:
         return taken
 
     @cached_property
-    def _held_out_keys(self) -> KeySet:
+    def held_out_keys(self) -> KeySet:
+        """Keys of what training must not see: the multisets of values of validation and test rows."""
         taken = self._test_keys.copy()
         if self.options.validation:
             taken.add(np.unique(self._keys_of("default", "validation", self._test_keys)))

@@ -169,69 +169,55 @@ def train(recipe: Recipe, options: RunOptions, say: Callable[[str], None] | None
         accelerator.init_trackers("headcount", config={"recipe": recipe.name, "seed": training.seed})
 
     log = MetricsLog(folder, start) if main else None
-    show = tqdm(total=steps, initial=start, unit="step", disable=not (main and sys.stderr.isatty()), file=sys.stderr)
-    clock = time.perf_counter()
-    loss, validation, done = torch.tensor(float("nan")), None, start
-    with Stopper() as stopper:
+    bar = tqdm(total=steps, initial=start, unit="step", disable=not (main and sys.stderr.isatty()), file=sys.stderr)
+    clock, done = time.perf_counter(), start
+    with Stopper() as stopper, bar:
         for step in range(start, steps):
-            loss, hits, asked = training_step(prepared, optimizers, batches(step), step, steps, recipe, accelerator)
+            result = training_step(prepared, optimizers, batches(step), step, steps, recipe, accelerator)
             done = step + 1
             last = done == steps
             if done % training.log_every == 0 or last:
-                if not torch.isfinite(loss):
-                    raise Diverged(not_finite(done, folder))
-                seconds = time.perf_counter() - clock
-                values = {
-                    "step": done,
-                    "loss": loss.item(),
-                    "accuracy": (hits / asked).item(),
-                    "examples_per_second": (done - start) * training.batch_size / seconds,
-                    "learning_rate": optimizers[-1].param_groups[0]["lr"],
-                }
-                show.set_postfix(
-                    loss=f"{values['loss']:.4f}",
-                    acc=f"{values['accuracy']:.3f}",
-                    ex_s=round(values["examples_per_second"]),
-                )
-                accelerator.log({name: v for name, v in values.items() if name != "step"}, step=done)
+                check_finite(result.loss, done, folder)
+                speed = (done - start) * training.batch_size / (time.perf_counter() - clock)
+                values = {"loss": result.loss.item(), "accuracy": result.accuracy.item(), "examples_per_second": speed}
+                values["learning_rate"] = optimizers[-1].param_groups[0]["lr"]
+                bar.set_postfix(loss=f"{values['loss']:.4f}", acc=f"{values['accuracy']:.3f}", ex_s=round(speed))
+                accelerator.log(values, step=done)
                 if main:
-                    log.add(values)
-            if (done % training.evaluate_every == 0 and not last) or (last and training.target):
+                    log.add({"step": done, **values})
+            if (done % training.evaluate_every == 0 and not last) or (last and training.target is not None):
                 validation = gather_validation(prepared, recipe, corpus, accelerator)
                 accelerator.log({"validation": validation["value"]}, step=done)
                 if main:
                     log.add({"step": done, "validation": validation["value"], "n": validation["n"]})
-                    if show.disable:
-                        say(f"step {done}/{steps}  loss {loss.item():.4f}  validation {validation['value']:.4f}")
-                if training.target is not None and validation["value"] >= training.target:
-                    last = True
-            stop = agree(stopper.wanted, accelerator)
-            if (done % training.checkpoint_every == 0 or stop) and not last and main:
-                if not torch.isfinite(loss):
-                    raise Diverged(not_finite(done, folder))
+                if main and bar.disable:
+                    say(f"step {done}/{steps}  loss {result.loss.item():.4f}  validation {validation['value']:.4f}")
+                last = last or (training.target is not None and validation["value"] >= training.target)
+            stop = agree(stopper.wanted, accelerator) and not last
+            if main and (stop or (done % training.checkpoint_every == 0 and not last)):
+                check_finite(result.loss, done, folder)
                 bare = [getattr(optimizer, "optimizer", optimizer) for optimizer in optimizers]
                 checkpoints.save_checkpoint(folder / "checkpoints", done, model, bare, options.keep)
                 log.flush()
-            show.update()
-            if stop and not last:
-                show.close()
+            bar.update()
+            if stop:
                 raise Interrupted(
                     f"interrupted at step {done} of {steps}; everything so far is in {folder}: go on with the same "
                     "command and --resume."
                 )
             if last:
                 break
-    show.close()
     seconds = time.perf_counter() - clock
-    accelerator.wait_for_everyone()
     summary = {
         "recipe": recipe.name,
         "seed": training.seed,
         "steps": done,
-        "loss": loss.item(),
+        "resumed_at": start,  # seconds and speed are those of the part since then
+        "loss": result.loss.item(),
         "seconds": round(seconds, 2),
+        "examples_per_second": round((done - start) * training.batch_size / seconds, 1),
     }
-    summary["examples_per_second"] = round((done - start) * training.batch_size / max(seconds, 1e-9), 1)
+    accelerator.wait_for_everyone()
     if main:
         finish(model, recipe, corpus, folder, summary, log, options, accelerator.num_processes, say)
     accelerator.wait_for_everyone()
@@ -239,8 +225,14 @@ def train(recipe: Recipe, options: RunOptions, say: Callable[[str], None] | None
     return summary
 
 
-def training_step(model, optimizers, batch, step, steps, recipe: Recipe, accelerator) -> tuple[Tensor, Tensor, Tensor]:
-    """One update. Gives the loss of the global batch, and how many of its labels were predicted right."""
+@dataclass
+class StepResult:
+    loss: Tensor  # of the global batch
+    accuracy: Tensor  # share of its labels that were predicted right, before the update
+
+
+def training_step(model, optimizers, batch, step, steps, recipe: Recipe, accelerator) -> StepResult:
+    """One update of the weights, by the part of the global batch that belongs to this process."""
     training = recipe.training
     rank, world = accelerator.process_index, accelerator.num_processes
     torch.manual_seed(step_seed(training.seed, step, rank))
@@ -274,7 +266,7 @@ def training_step(model, optimizers, batch, step, steps, recipe: Recipe, acceler
         optimizer.zero_grad(set_to_none=True)
     if world > 1:
         total = accelerator.reduce(total, reduction="sum")
-    return total[0], total[1], total[2]
+    return StepResult(loss=total[0], accuracy=total[1] / total[2])
 
 
 def count_hits(logits: Tensor, labels: Tensor, recipe: Recipe) -> Tensor:
@@ -301,10 +293,12 @@ def agree(flag: bool, accelerator) -> bool:
     return bool(accelerator.reduce(torch.tensor(float(flag), device=accelerator.device), reduction="sum") > 0)
 
 
-def not_finite(step: int, folder: Path) -> str:
+def check_finite(loss: Tensor, step: int, folder: Path) -> None:
+    if torch.isfinite(loss):
+        return
     found = checkpoints.list_checkpoints(folder / "checkpoints")
     good = f"the last good checkpoint is {found[0]}" if found else "there is no checkpoint before it"
-    return f"the loss is not finite at step {step}; {good}. Expected a smaller learning rate or float32."
+    raise Diverged(f"the loss is not finite at step {step}; {good}. Expected a smaller learning rate or float32.")
 
 
 def finish(model, recipe, corpus, folder, summary, log, options, processes, say) -> None:
@@ -333,7 +327,6 @@ class MetricsLog:
                 except (ValueError, KeyError):
                     continue  # the line that was being written when the process died
         write_text(self.path, "".join(f"{line}\n" for line in kept))
-        self.lines: list[str] = []
 
     def add(self, values: dict) -> None:
         with self.path.open("a") as file:

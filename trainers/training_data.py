@@ -14,8 +14,8 @@ from ..data_builders.addition import AdditionCorpus
 from ..data_builders.addition_options import AdditionOptions
 from ..data_builders.carry_groups import sample_addition
 from ..data_builders.columns import Problems
-from ..data_builders.sortedness import sample_sortedness
-from ..data_builders.sortedness_corpus import SortednessCorpus, SortednessOptions
+from ..data_builders.sortedness import balanced_kinds, describe, put_out_of_order
+from ..data_builders.sortedness_corpus import SortednessCorpus, SortednessOptions, draw_untaken
 from ..data_builders.tokenization import FIRST_TOKEN, IGNORED, PAD, encode_addition, encode_sortedness
 from .recipe import Recipe
 
@@ -104,7 +104,7 @@ class FreshAddition:
 
 
 class FreshSortedness:
-    """Sequences made anew for every step, one length per batch, half of them sorted.
+    """Sequences made anew for every step, one length per batch, half of them sorted; held-out values are left out.
 
     With `curriculum` the unsorted ones start as shuffles and blend into the mixture between 1/8 and 1/3 of the steps:
     one swapped pair among sixteen is too faint a signal for a model that knows nothing yet.
@@ -123,10 +123,13 @@ class FreshSortedness:
     def __call__(self, step: int) -> Batch:
         rng = np.random.default_rng([self.training.seed, step])
         length = int(rng.integers(self.options.min_length, self.options.max_length + 1))
-        rows = sample_sortedness(rng, self.training.batch_size, length, self._kinds(step), self.options.narrow_share)
+        count, share = self.training.batch_size, self.options.narrow_share
+        kind = balanced_kinds(rng, count, self._kinds(step))
+        values = draw_untaken(rng, count, length, share, self.corpus.held_out_keys)
+        put_out_of_order(rng, values, kind)
         return {
-            "input_ids": torch.from_numpy(encode_sortedness(rows["values"])),
-            "labels": torch.from_numpy(rows["label"]),
+            "input_ids": torch.from_numpy(encode_sortedness(values)),
+            "labels": torch.from_numpy(describe(values, kind)["label"]),
         }
 
     def _kinds(self, step: int) -> dict[str, float]:
