@@ -49,7 +49,7 @@ def run(arguments: list[str] | None = None) -> int:
     try:
         return app(arguments or ["--help"], prog_name="headcount", standalone_mode=False) or 0
     except UserError as error:
-        print(f"headcount: {error.format_message()}", file=sys.stderr)
+        print(f"headcount: {error.format_message().removeprefix('Invalid value: ')}", file=sys.stderr)
         return 2
     except (typer.Abort, KeyboardInterrupt):
         print("headcount: interrupted", file=sys.stderr)

@@ -19,6 +19,7 @@ import numpy as np
 import psutil
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from torch import Tensor
 from tqdm.auto import tqdm
 
@@ -72,6 +73,7 @@ def make_accelerator(recipe: Recipe, options: RunOptions) -> Accelerator:
         )
     precision = "bf16" if recipe.training.precision == "bfloat16" else "no"
     trackers = None if options.report_to == "none" else options.report_to
+    AcceleratorState._reset_state()  # a process may train twice, with another precision the second time
     accelerator = Accelerator(
         cpu=not torch.cuda.is_available(),
         mixed_precision=precision,

@@ -223,6 +223,14 @@ def test_gradient_accumulation_changes_nothing(tmp_path):
     assert losses(tmp_path / "1") == pytest.approx(losses(tmp_path / "4"), rel=2e-3, abs=1e-4)
 
 
+def test_bfloat16_trains_and_saves_float32_weights(tmp_path):
+    quiet(load_recipe("addition-tiny", [*FAST_ADDITION, "precision=bfloat16"]), tmp_path / "half", evaluate=False)
+    quiet(load_recipe("addition-tiny", FAST_ADDITION), tmp_path / "full", evaluate=False)
+    assert losses(tmp_path / "half") == pytest.approx(losses(tmp_path / "full"), rel=0.05)
+    assert losses(tmp_path / "half") != losses(tmp_path / "full")
+    assert {tensor.dtype for tensor in weights(tmp_path / "half").values()} == {torch.float32}
+
+
 def test_early_stop_on_a_target(tmp_path):
     recipe = load_recipe("sortedness-tiny", [*SHORT, "training.target=0.2"])
     assert quiet(recipe, tmp_path / "run", evaluate=False)["steps"] == 12
