@@ -53,7 +53,8 @@ def draw_sorted(rng: np.random.Generator, count: int, length: int, narrow_share:
     """(count, length) sorted sequences of at least two different values.
 
     A share of the rows draws its values from a random sub-range, whose width is log-uniform from 3 to 100: ties and
-    steps of one, which rule long sequences, are then seen in short ones.
+    steps of one, which rule long sequences, are then seen in short ones. Its middle is uniform over 0-99 and the range
+    is pushed inwards at the ends, so that ties of 0 and of 99, which every long sequence has, are seen as well.
     """
     values = np.empty((count, length), np.uint8)
     todo = np.arange(count)
@@ -70,7 +71,8 @@ def _draw_values(rng: np.random.Generator, count: int, length: int, narrow_share
         return rng.integers(0, VALUES, size=(count, length), dtype=np.uint8)
     narrow = rng.random(count) < narrow_share
     width = np.where(narrow, _WIDTHS[np.searchsorted(_WIDTH_BOUNDS[:-1], rng.random(count), side="right")], VALUES)
-    start = (rng.random(count) * (VALUES - width + 1)).astype(np.uint8)
+    middle = np.floor(rng.random(count) * VALUES)
+    start = np.clip(middle - width // 2, 0, VALUES - width).astype(np.uint8)
     drawn = rng.integers(0, 1 << 16, size=(count, length), dtype=np.uint16)
     scaled = (drawn.astype(np.uint32) * width[:, None].astype(np.uint32)) >> np.uint32(16)
     return start[:, None] + scaled.astype(np.uint8)
