@@ -7,52 +7,36 @@
 `write_folder` writes the same tables as a folder that `load_dataset` reads without headcount.
 """
 
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, field, fields, make_dataclass
 
 import datasets
 
 from .addition import AdditionCorpus
 from .addition_options import AdditionOptions
-from .sortedness import MIXTURE
-from .sortedness_corpus import TEST_LENGTHS, SortednessCorpus, SortednessOptions
+from .sortedness_corpus import SortednessCorpus, SortednessOptions
 
 
 # Part of the cache path: goes up when the same options give other rows than before.
-CORPUS_VERSION = "1.0.0"
+CORPUS_VERSION = "1.1.0"
 
 
-@dataclass
-class AdditionBuilderConfig(datasets.BuilderConfig):
-    """`AdditionOptions` as a builder config; its name says which part of the corpus: default, pairs or exhaustive."""
-
-    seed: int = 0
-    digits: int = 3
-    min_digits: int | None = None
-    answer_order: str = "plain"
-    zero_pad: bool = True
-    sampling: str = "uniform"
-    split_by: str = "unordered"
-    train: int = 10_000
-    validation: int = 2_000
-    test: int = 2_000
-    hard: int = 1_000
-    pairs: int = 1_000
-    exhaustive: bool = False
+def builder_config(name: str, options: type) -> type[datasets.BuilderConfig]:
+    """The options of a corpus as a builder config, whose own `name` says which part of the corpus is wanted."""
+    columns = [
+        (
+            option.name,
+            option.type,
+            field(default_factory=option.default_factory)
+            if option.default is MISSING
+            else field(default=option.default),
+        )
+        for option in fields(options)
+    ]
+    return make_dataclass(name, columns, bases=(datasets.BuilderConfig,), namespace={"__module__": __name__})
 
 
-@dataclass
-class SortednessBuilderConfig(datasets.BuilderConfig):
-    """`SortednessOptions` as a builder config; its name is default, shuffle, swap or move."""
-
-    seed: int = 0
-    min_length: int = 8
-    max_length: int = 16
-    test_lengths: tuple[int, ...] = TEST_LENGTHS
-    kinds: dict[str, float] = field(default_factory=lambda: dict(MIXTURE))
-    narrow_share: float = 0.5
-    train: int = 50_000
-    validation: int = 2_000
-    test: int = 1_000
+AdditionBuilderConfig = builder_config("AdditionBuilderConfig", AdditionOptions)
+SortednessBuilderConfig = builder_config("SortednessBuilderConfig", SortednessOptions)
 
 
 class CorpusBuilder(datasets.ArrowBasedBuilder):

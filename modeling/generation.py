@@ -4,9 +4,7 @@ from torch import Tensor
 from transformers import GenerationMixin
 
 from .heads import expand_head_mask
-
-
-TOKEN_SCHEMES = ("coupled", "abacus")
+from .position_schemes import TOKEN_SCHEMES
 
 
 class HeadcountGenerationMixin(GenerationMixin):

@@ -132,3 +132,6 @@ POSITION_SCHEMES: dict[str, Callable[..., Tensor]] = {
     "coupled": coupled,
     "abacus": abacus,
 }
+
+# Schemes that read the tokens themselves; `generate()` asks them again at every step, and refuses ids from outside.
+TOKEN_SCHEMES = ("coupled", "abacus")

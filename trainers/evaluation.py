@@ -15,7 +15,15 @@ from torch import Tensor
 
 from ..data_builders.carry_groups import name_groups
 from ..data_builders.columns import Problems, solve
-from ..data_builders.tokenization import EOS, IGNORED, PAD, encode_prompts, encode_sortedness
+from ..data_builders.tokenization import (
+    ADDITION_SYMBOLS,
+    EOS,
+    FIRST_TOKEN,
+    IGNORED,
+    PAD,
+    encode_prompts,
+    encode_sortedness,
+)
 from .recipe import Recipe
 from .training_data import encode_problems, sortedness_rows
 
@@ -76,8 +84,6 @@ def generate_answers(model, problems: Problems, recipe: Recipe) -> list[str]:
 
 
 def _symbols(tokens: list[int]) -> Iterator[str]:
-    from ..data_builders.tokenization import ADDITION_SYMBOLS, FIRST_TOKEN
-
     for token in tokens:
         if token == EOS:
             return

@@ -1,6 +1,7 @@
 """The command line as a user sees it: real processes, exit codes, standard output and standard error."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -64,11 +65,11 @@ def test_env_tells_versions():
         (["ls", "encodngs"], "there is no family 'encodngs'; expected one of encodings,"),
         (["ls"], "Missing argument 'FAMILY'"),
         (["lss"], "No such command 'lss'"),
-        (["ls", "encodings", "--jsn"], "--jsn"),
+        (["ls", "encodings", "--jsn"], r"No such option:? '?--jsn"),
     ],
 )
 def test_mistakes_get_one_sentence_and_exit_code_2(arguments, sentence):
     answer = run(*arguments)
     assert answer.returncode == 2 and answer.stdout == ""
-    assert sentence in answer.stderr and len(answer.stderr.strip().splitlines()) == 1
+    assert re.search(sentence, answer.stderr) and len(answer.stderr.strip().splitlines()) == 1
     assert "Traceback" not in answer.stderr
