@@ -1,0 +1,1 @@
+"""What trained models do: ablation, specialization, carries, pruning, length. Everything here computes rows."""

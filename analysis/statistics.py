@@ -1,0 +1,91 @@
+"""Intervals and tests for shares, for differences on the same examples, and for many heads at once.
+
+Everything takes per-example outcomes or counts and gives plain numbers for JSON rows.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+
+CONFIDENCE = 0.95
+
+
+def rate(right: int, n: int) -> dict:
+    """`{"value": 0.99, "n": 2000, "interval": [0.984, 0.994]}`: a share with its 95 % Wilson interval."""
+    interval = stats.binomtest(int(right), int(n)).proportion_ci(CONFIDENCE, method="wilson")
+    return {"value": right / n, "n": int(n), "interval": [interval.low, interval.high]}
+
+
+def paired_drop(before: NDArray[np.bool_], after: NDArray[np.bool_]) -> dict:
+    """How much lower the share of `after` is than that of `before` on the same examples, with a 95 % interval.
+
+    The interval is Newcombe's for paired differences (Statistics in Medicine 17, 1998, method 10): two Wilson
+    intervals, joined by the correlation of the outcomes. Positive = `after` is worse.
+
+    >>> row = paired_drop(np.array([1, 1, 1, 1], bool), np.array([1, 1, 0, 1], bool))
+    >>> row["value"], row["n"]
+    (0.25, 4)
+    """
+    before, after = np.asarray(before, bool), np.asarray(after, bool)
+    n = len(before)
+    if len(after) != n or not n:
+        raise ValueError(
+            f"there are {n} outcomes before and {len(after)} after; expected as many of each, at least 1."
+        )
+    both, lost = int((before & after).sum()), int((before & ~after).sum())
+    won, neither = int((~before & after).sum()), int((~before & ~after).sum())
+    first, second = rate(both + lost, n), rate(both + won, n)
+    difference = first["value"] - second["value"]
+    margins = math.prod((both + lost, won + neither, both + won, lost + neither))
+    correlation = (both * neither - lost * won) / math.sqrt(margins) if margins else 0.0
+
+    def reach(a: float, b: float) -> float:
+        return math.sqrt(max(0.0, a * a - 2 * correlation * a * b + b * b))
+
+    (low1, high1), (low2, high2) = first["interval"], second["interval"]
+    low = difference - reach(first["value"] - low1, high2 - second["value"])
+    high = difference + reach(high1 - first["value"], second["value"] - low2)
+    return {"value": difference, "n": n, "interval": [low, high]}
+
+
+def mcnemar(before: NDArray[np.bool_], after: NDArray[np.bool_]) -> float:
+    """Exact two-sided p value for "both are right equally often", from the examples on which they differ."""
+    before, after = np.asarray(before, bool), np.asarray(after, bool)
+    lost, won = int((before & ~after).sum()), int((~before & after).sum())
+    return float(stats.binomtest(lost, lost + won, 0.5).pvalue) if lost + won else 1.0
+
+
+def holm(p_values: ArrayLike) -> list[float]:
+    """Holm's adjusted p values, in the order given: below 0.05 holds for all of them together.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    p_values = np.asarray(p_values, float)
+    order = np.argsort(p_values, kind="stable")
+    stepwise = p_values[order] * np.arange(len(p_values), 0, -1)
+    adjusted = np.empty_like(p_values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(stepwise), 1.0)
+    return adjusted.tolist()
+
+
+def mean_with_interval(values: ArrayLike) -> dict:
+    """Mean over examples with its 95 % t interval; one example alone has none."""
+    values = np.asarray(values, float)
+    n = len(values)
+    mean = float(values.mean())
+    if n < 2:
+        return {"value": mean, "n": n, "interval": None}
+    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * values.std(ddof=1) / math.sqrt(n))
+    return {"value": mean, "n": n, "interval": [mean - reach, mean + reach]}
+
+
+def rank_correlation(first: ArrayLike, second: ArrayLike) -> float | None:
+    """Spearman's; None where one of the two does not vary."""
+    first, second = np.asarray(first, float), np.asarray(second, float)
+    if len(first) < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:
+        return None
+    return float(stats.spearmanr(first, second).statistic)

@@ -1,0 +1,1 @@
+"""Figures, cards and the report. Everything here reads rows and computes nothing."""

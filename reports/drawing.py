@@ -1,0 +1,41 @@
+"""What all figures share: colours that colour-blind readers can tell apart, a drawing without a display, saving.
+
+Colours are those of Okabe and Ito; series differ by marker and dash too, so that grey prints stay legible.
+"""
+
+from pathlib import Path
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#999999")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES = ("-", "--", "-.", ":")
+SEQUENTIAL = "cividis"  # amounts from zero up
+DIVERGING = "PuOr_r"  # amounts on both sides of zero
+
+
+def new_figure(width: float = 7.2, height: float = 3.8, rows: int = 1, columns: int = 1, **options):
+    """(figure, axes): drawn by Agg, without a display and without touching the user's matplotlib settings."""
+    figure = Figure(figsize=(width, height), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(rows, columns, **options)
+    return figure, axes
+
+
+def tidy(axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Writes NAME.png and NAME.svg, each whole or not at all; the same data give the same bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
+        path = folder / f"{name}.{kind}"
+        partial = folder / f".{name}.partial.{kind}"
+        figure.savefig(partial, metadata=metadata)
+        partial.replace(path)
+        written.append(path)
+    return written
