@@ -107,7 +107,18 @@ class HeadcountAttention(nn.Module):
         self.v_proj = linear(config.hidden_size, width)
         self.out_proj = linear(width, config.hidden_size)
 
-    def forward(
+    def forward(self, hidden_states: Tensor, **inputs) -> tuple[Tensor, Tensor | None]:
+        """Returns (B, Q, E) and, if asked for, the maps (B, H, Q, K). `inputs` are those of `attend`."""
+        attn_output, attn_weights = self.attend(hidden_states, **inputs)
+        return self.merge(attn_output), attn_weights
+
+    def merge(self, attn_output: Tensor) -> Tensor:
+        """The heads' outputs (B, H, Q, D), side by side through the output projection: (B, Q, E)."""
+        batch, _, queries, _ = attn_output.shape
+        width = len(self.heads) * self.head_dim
+        return self.out_proj(attn_output.transpose(1, 2).reshape(batch, queries, width))
+
+    def attend(
         self,
         hidden_states: Tensor,
         position_encoding: PositionEncoding,
@@ -121,7 +132,7 @@ class HeadcountAttention(nn.Module):
         past_key_values: Cache | None = None,
         output_attentions: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Returns (B, Q, E) and, if asked for, the maps (B, H, Q, K)."""
+        """What each head reads, (B, H, Q, D), and, if asked for, the maps (B, H, Q, K)."""
         batch, queries = hidden_states.shape[:2]
         is_cross = encoder_hidden_states is not None
 
@@ -143,9 +154,8 @@ class HeadcountAttention(nn.Module):
                     past_key_values.is_updated[self.layer_idx] = True
 
         if not self.heads:  # all pruned: what is left of the layer is the bias of its output projection
-            attn_output = hidden_states.new_zeros(batch, queries, 0)
             maps = hidden_states.new_zeros(batch, 0, queries, k_ids.shape[-1]) if output_attentions else None
-            return self.out_proj(attn_output), maps
+            return query, maps
 
         if score_factor is not None:
             query = query * score_factor
@@ -166,8 +176,7 @@ class HeadcountAttention(nn.Module):
             dropout=self.config.attention_dropout if self.training else 0.0,
             is_causal=is_causal,
         )
-        merged = attn_output.transpose(1, 2).reshape(batch, queries, len(self.heads) * self.head_dim)
-        return self.out_proj(merged), attn_weights if output_attentions else None
+        return attn_output, attn_weights if output_attentions else None
 
     def prune(self, heads: list[int]) -> None:
         """Removes the parameters of these heads (original numbers); heads that are gone already stay gone."""

@@ -57,10 +57,20 @@ class HeadsMixin:
         masks = {
             argument: torch.ones(size, self.config.num_attention_heads) for argument, size in self._masks().items()
         }
-        for layer_name, numbers in self._group(heads).items():
-            stack, layer, kind = layer_name.split(".")
-            masks[self._mask_argument(stack, kind)][int(layer), numbers] = 0.0
+        self._group(heads)  # raises for a name that does not exist
+        for head in heads:
+            argument, layer, number = self.mask_entry(head)
+            masks[argument][layer, number] = 0.0
         return {argument: mask.to(self.device) for argument, mask in masks.items()}
+
+    def mask_entry(self, head: str) -> tuple[str, int, int]:
+        """Where the gate of a head is: mask argument, layer, number.
+
+        >>> model.mask_entry("decoder.1.cross.0")
+        ('cross_attn_head_mask', 1, 0)
+        """
+        stack, layer, kind, number = head.split(".")
+        return self._mask_argument(stack, kind), int(layer), int(number)
 
     def prune_heads(self, heads: list[str]) -> None:
         """Removes the parameters of these heads for good and notes them in `config.pruned_heads`.

@@ -55,24 +55,32 @@ class HeadcountLayer(GradientCheckpointingLayer):
         """
         shared = {"past_key_values": past_key_values, "output_attentions": output_attentions}
 
-        residual = hidden_states
-        hidden_states = self.self_attn_norm(hidden_states) if self.norm_first else hidden_states
-        hidden_states, self_maps = self.self_attn(hidden_states, **self_attn_inputs, **shared)
-        hidden_states = residual + self.dropout(hidden_states)
-        hidden_states = hidden_states if self.norm_first else self.self_attn_norm(hidden_states)
+        attended, self_maps = self.self_attn(
+            self.enter(hidden_states, self.self_attn_norm), **self_attn_inputs, **shared
+        )
+        hidden_states = self.leave(hidden_states, attended, self.self_attn_norm)
 
         cross_maps = None
         if self.cross_attn is not None:
-            residual = hidden_states
-            hidden_states = self.cross_attn_norm(hidden_states) if self.norm_first else hidden_states
-            hidden_states, cross_maps = self.cross_attn(
-                hidden_states, encoder_hidden_states=encoder_hidden_states, **cross_attn_inputs, **shared
+            attended, cross_maps = self.cross_attn(
+                self.enter(hidden_states, self.cross_attn_norm),
+                encoder_hidden_states=encoder_hidden_states,
+                **cross_attn_inputs,
+                **shared,
             )
-            hidden_states = residual + self.dropout(hidden_states)
-            hidden_states = hidden_states if self.norm_first else self.cross_attn_norm(hidden_states)
+            hidden_states = self.leave(hidden_states, attended, self.cross_attn_norm)
 
-        residual = hidden_states
-        hidden_states = self.feed_forward_norm(hidden_states) if self.norm_first else hidden_states
-        hidden_states = residual + self.dropout(self.feed_forward(hidden_states))
-        hidden_states = hidden_states if self.norm_first else self.feed_forward_norm(hidden_states)
-        return hidden_states, self_maps, cross_maps
+        return self.feed(hidden_states), self_maps, cross_maps
+
+    def enter(self, hidden_states: Tensor, norm: nn.LayerNorm) -> Tensor:
+        """What a sublayer reads."""
+        return norm(hidden_states) if self.norm_first else hidden_states
+
+    def leave(self, residual: Tensor, output: Tensor, norm: nn.LayerNorm) -> Tensor:
+        """The residual stream after a sublayer has written its output to it."""
+        hidden_states = residual + self.dropout(output)
+        return hidden_states if self.norm_first else norm(hidden_states)
+
+    def feed(self, hidden_states: Tensor) -> Tensor:
+        output = self.feed_forward(self.enter(hidden_states, self.feed_forward_norm))
+        return self.leave(hidden_states, output, self.feed_forward_norm)

@@ -244,7 +244,8 @@ class LanguageModelHead(HeadcountPreTrainedModel, HeadcountGenerationMixin):
     def set_output_embeddings(self, value: nn.Module) -> None:
         self.lm_head = value
 
-    def _logits(self, hidden_states: Tensor) -> Tensor:
+    def read_out(self, hidden_states: Tensor) -> Tensor:
+        """Scores of the next token (B, L, vocabulary) from the last states (B, L, E)."""
         if self.config.tie_word_embeddings:
             # Embeddings start at unit size per feature; without this, tied logits would start sqrt(E) too large.
             hidden_states = hidden_states * self.config.hidden_size**-0.5
@@ -301,7 +302,7 @@ class HeadcountForConditionalGeneration(LanguageModelHead):
             output_hidden_states=output_hidden_states,
             return_dict=True,
         )
-        logits = self._logits(outputs.last_hidden_state)
+        logits = self.read_out(outputs.last_hidden_state)
         loss = None if labels is None else mean_loss(logits, labels, num_items_in_batch)
         rest = {name: value for name, value in outputs.items() if name != "last_hidden_state"}
         return Seq2SeqLMOutput(loss=loss, logits=logits, **rest)
@@ -344,7 +345,7 @@ class HeadcountForCausalLM(LanguageModelHead):
             output_hidden_states=output_hidden_states,
             return_dict=True,
         )
-        logits = self._logits(outputs.last_hidden_state)
+        logits = self.read_out(outputs.last_hidden_state)
         loss = None if labels is None else mean_loss(logits[:, :-1], labels[:, 1:], num_items_in_batch)
         return CausalLMOutputWithCrossAttentions(
             loss=loss,
@@ -391,11 +392,15 @@ class HeadcountForSequenceClassification(HeadcountPreTrainedModel):
             output_hidden_states=output_hidden_states,
             return_dict=True,
         )
-        logits = self.classifier(self.dropout(self.pooler(outputs.last_hidden_state, attention_mask)))
+        logits = self.read_out(outputs.last_hidden_state, attention_mask)
         loss = None if labels is None else mean_loss(logits, labels, num_items_in_batch)
         return SequenceClassifierOutput(
             loss=loss, logits=logits, hidden_states=outputs.hidden_states, attentions=outputs.attentions
         )
+
+    def read_out(self, hidden_states: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        """Scores of the classes (B, labels) from the last states (B, L, E)."""
+        return self.classifier(self.dropout(self.pooler(hidden_states, attention_mask)))
 
 
 __all__ = [

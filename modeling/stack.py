@@ -75,12 +75,65 @@ class HeadcountStack(nn.Module):
         output_hidden_states: bool = False,
     ) -> StackOutput:
         """`attention_mask` (B, K) and `position_ids` (B, K) cover past and present tokens, where there is a past."""
-        self._check_inputs(input_ids, inputs_embeds, encoder_hidden_states, cross_attn_head_mask)
-        hidden_states = self._embed(input_ids) if inputs_embeds is None else inputs_embeds
-        batch, queries = hidden_states.shape[:2]
         if use_cache and past_key_values is None:
             past_key_values = self._new_cache()
+        if cross_attn_head_mask is not None and not self.has_cross_attention:
+            raise ValueError("cross_attn_head_mask has no effect on a stack without cross-attention; expected None.")
+        hidden_states, q_ids, self_attn_inputs, cross_attn_inputs = self.prepare(
+            input_ids,
+            attention_mask,
+            position_ids,
+            inputs_embeds,
+            encoder_hidden_states,
+            encoder_attention_mask,
+            encoder_position_ids,
+            past_key_values,
+        )
 
+        own_mask = "decoder_head_mask" if self.has_cross_attention else "head_mask"
+        self_gates = self._gates(head_mask, own_mask, hidden_states)
+        cross_gates = self._gates(cross_attn_head_mask, "cross_attn_head_mask", hidden_states)
+
+        all_hidden, all_maps, all_cross_maps = [], [], []
+        for index, layer in enumerate(self.layers):
+            if output_hidden_states:
+                all_hidden.append(hidden_states)
+            hidden_states, maps, cross_maps = layer(
+                hidden_states,
+                encoder_hidden_states,
+                self_attn_inputs | {"head_mask": self_gates[index]},
+                cross_attn_inputs and cross_attn_inputs | {"head_mask": cross_gates[index]},
+                past_key_values=past_key_values,
+                output_attentions=output_attentions,
+            )
+            all_maps.append(maps)
+            all_cross_maps.append(cross_maps)
+        hidden_states = self.final_norm(hidden_states)
+
+        return StackOutput(
+            last_hidden_state=hidden_states,
+            past_key_values=past_key_values,
+            hidden_states=(*all_hidden, hidden_states) if output_hidden_states else None,
+            attentions=tuple(all_maps) if output_attentions else None,
+            cross_attentions=tuple(all_cross_maps) if output_attentions and self.has_cross_attention else None,
+            position_ids=q_ids.expand(hidden_states.shape[0], -1),
+        )
+
+    def prepare(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        encoder_hidden_states: Tensor | None = None,
+        encoder_attention_mask: Tensor | None = None,
+        encoder_position_ids: Tensor | None = None,
+        past_key_values: Cache | None = None,
+    ) -> tuple[Tensor, Tensor, dict, dict | None]:
+        """What the first layer reads (B, Q, E), the ids of the tokens, and what all layers' attention shares."""
+        self._check_inputs(input_ids, inputs_embeds, encoder_hidden_states)
+        hidden_states = self._embed(input_ids) if inputs_embeds is None else inputs_embeds
+        batch, queries = hidden_states.shape[:2]
         past, num_keys = self._past(past_key_values, queries)
         query_slots = torch.arange(queries, device=hidden_states.device) + past
         name = "decoder_attention_mask" if self.has_cross_attention else "attention_mask"
@@ -106,36 +159,8 @@ class HeadcountStack(nn.Module):
             cross_attn_inputs = self._attention_inputs(
                 self.cross_position_encoding, q_ids, encoder_ids, seen, encoder_keys, jitter, hidden_states.dtype
             )
-
-        own_mask = "decoder_head_mask" if self.has_cross_attention else "head_mask"
-        self_gates = self._gates(head_mask, own_mask, hidden_states)
-        cross_gates = self._gates(cross_attn_head_mask, "cross_attn_head_mask", hidden_states)
-
         hidden_states = self.dropout(self.position_encoding.embed(hidden_states, q_ids))
-        all_hidden, all_maps, all_cross_maps = [], [], []
-        for index, layer in enumerate(self.layers):
-            if output_hidden_states:
-                all_hidden.append(hidden_states)
-            hidden_states, maps, cross_maps = layer(
-                hidden_states,
-                encoder_hidden_states,
-                self_attn_inputs | {"head_mask": self_gates[index]},
-                cross_attn_inputs and cross_attn_inputs | {"head_mask": cross_gates[index]},
-                past_key_values=past_key_values,
-                output_attentions=output_attentions,
-            )
-            all_maps.append(maps)
-            all_cross_maps.append(cross_maps)
-        hidden_states = self.final_norm(hidden_states)
-
-        return StackOutput(
-            last_hidden_state=hidden_states,
-            past_key_values=past_key_values,
-            hidden_states=(*all_hidden, hidden_states) if output_hidden_states else None,
-            attentions=tuple(all_maps) if output_attentions else None,
-            cross_attentions=tuple(all_cross_maps) if output_attentions and self.has_cross_attention else None,
-            position_ids=q_ids.expand(batch, -1),
-        )
+        return hidden_states, q_ids, self_attn_inputs, cross_attn_inputs
 
     def _embed(self, input_ids: Tensor) -> Tensor:
         try:
@@ -146,7 +171,7 @@ class HeadcountStack(nn.Module):
                 f"{self.config.vocab_size - 1}."
             ) from error
 
-    def _check_inputs(self, input_ids, inputs_embeds, encoder_hidden_states, cross_attn_head_mask) -> None:
+    def _check_inputs(self, input_ids, inputs_embeds, encoder_hidden_states) -> None:
         own = "decoder_" if self.has_cross_attention else ""
         if (input_ids is None) == (inputs_embeds is None):
             wanted = f"{own}input_ids and {own}inputs_embeds" + (", or labels to make them from" if own else "")
@@ -159,9 +184,8 @@ class HeadcountStack(nn.Module):
         if self.has_cross_attention:
             if encoder_hidden_states is None:
                 raise ValueError("encoder_hidden_states is missing; expected the encoder's output.")
-        elif cross_attn_head_mask is not None or encoder_hidden_states is not None:
-            name = "encoder_hidden_states" if cross_attn_head_mask is None else "cross_attn_head_mask"
-            raise ValueError(f"{name} has no effect on a stack without cross-attention; expected None.")
+        elif encoder_hidden_states is not None:
+            raise ValueError("encoder_hidden_states has no effect on a stack without cross-attention; expected None.")
 
     def _new_cache(self) -> Cache:
         if self.has_cross_attention:

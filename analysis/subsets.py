@@ -1,0 +1,95 @@
+"""Ground truth for rankings of heads: every subset of a small model's heads, really evaluated.
+
+From the accuracy without each of the 2^h sets of heads come exact Shapley values, the best set of every size, and the
+regret of any ranking: how much accuracy is lost by removing its k lowest heads instead of the best k.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from .ablation import ablate
+from .examples import Examples
+from .statistics import rate
+
+
+MOST_HEADS = 12
+
+
+def every_subset(heads: list[str]) -> Iterator[tuple[str, ...]]:
+    """All sets of heads to remove, small ones first."""
+    for size in range(len(heads) + 1):
+        yield from combinations(heads, size)
+
+
+def evaluate_subsets(model, examples: Examples, progress: Callable | None = None) -> dict[frozenset, int]:
+    """How many examples the model gets right without each set of heads."""
+    heads = model.list_heads()
+    if len(heads) > MOST_HEADS:
+        raise ValueError(
+            f"the model has {len(heads)} heads, and so 2^{len(heads)} subsets; expected at most {MOST_HEADS} heads."
+        )
+    removed = list(every_subset(heads))
+    outcomes = ablate(model, examples.rows, [dict.fromkeys(some, 0.0) for some in removed], progress=progress)
+    return {frozenset(some): int(right.sum()) for some, right in zip(removed, outcomes.right, strict=True)}
+
+
+def shapley_values(right: dict[frozenset, int], heads: list[str], n: int) -> dict[str, float]:
+    """Each head's fair share of the accuracy of the whole model over that of the model without any head."""
+    everyone = frozenset(heads)
+    values = {}
+    for head in heads:
+        others = [other for other in heads if other != head]
+        total = 0.0
+        for size in range(len(others) + 1):
+            gains = [
+                right[everyone - frozenset(present) - {head}] - right[everyone - frozenset(present)]
+                for present in combinations(others, size)
+            ]
+            # `right` is keyed by what is removed: the head is worth what its presence adds.
+            total -= sum(gains) / comb(len(others), size)
+        values[head] = total / len(heads) / n
+    return values
+
+
+def subset_rows(model, examples: Examples, rankings: dict[str, list[str]], progress: Callable | None = None):
+    """Rows: Shapley value of every head, best set of every size, and every ranking's regret at every size.
+
+    `rankings` lists heads in the order in which a method would remove them. Shapley values, as one more ranking, and
+    greedy removal from the same counts are added.
+    """
+    heads, n = model.list_heads(), len(examples)
+    right = evaluate_subsets(model, examples, progress)
+    shapley = shapley_values(right, heads, n)
+    base = {"analysis": "subsets"}
+    rows = [{**base, "metric": "shapley", "head": head, "value": value, "n": n} for head, value in shapley.items()]
+    best = {}
+    for size in range(len(heads) + 1):
+        removed = max((frozenset(some) for some in combinations(heads, size)), key=lambda some: right[some])
+        best[size] = right[removed]
+        rows.append({**base, "metric": "best_subset", "removed": sorted(removed), "size": size,
+                     **rate(right[removed], n)})  # fmt: skip
+    rankings = rankings | {
+        "shapley": sorted(heads, key=lambda head: shapley[head]),
+        "greedy": greedy_order(right, heads),
+    }
+    for name, order in rankings.items():
+        regrets = []
+        for size in range(1, len(heads)):
+            got = right[frozenset(order[:size])]
+            regrets.append((best[size] - got) / n)
+            rows.append({**base, "metric": "ranking_accuracy", "ranking": name, "size": size, **rate(got, n),
+                         "regret": regrets[-1]})  # fmt: skip
+        rows.append({**base, "metric": "mean_regret", "ranking": name, "value": float(np.mean(regrets)), "n": n})
+    return rows
+
+
+def greedy_order(right: dict[frozenset, int], heads: list[str]) -> list[str]:
+    """Removes the head whose loss costs least, again and again."""
+    removed: list[str] = []
+    while len(removed) < len(heads):
+        left = [head for head in heads if head not in removed]
+        removed.append(max(left, key=lambda head: right[frozenset([*removed, head])]))
+    return removed
