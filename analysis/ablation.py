@@ -187,7 +187,7 @@ class _Walk:
         return stack.final_norm(states)
 
     def _attention(self, layer, attention, norm, states: Tensor, inputs: dict) -> Tensor:
-        """One attention sublayer: what its heads put out is computed per state, and versions part where gates differ."""
+        """One attention sublayer: heads put out the same for all versions in a state, which then part by gates."""
         distinct, size = states.shape[:2]
         entered = layer.enter(states, norm).flatten(0, 1)
         output, _ = attention.attend(entered, **{n: _repeat(v, distinct, size) for n, v in inputs.items()})
@@ -247,7 +247,7 @@ def _score(model, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     return logits.argmax(-1), loss.view(every.shape).sum(-1)
 
 
-def _lengths(rows: Rows) -> Tensor:
+def row_lengths(rows: Rows) -> Tensor:
     """(N, 2): tokens and labelled places of every row, padding on the right left out."""
     count, width = rows["input_ids"].shape
     mask = rows.get("attention_mask")
@@ -264,8 +264,8 @@ def _lengths(rows: Rows) -> Tensor:
 
 def _rows_of_one_length(rows: Rows, donors: Rows | None) -> Iterator[Tensor]:
     """Indices of rows that need no padding beside each other."""
-    lengths = _lengths(rows)
-    if donors is not None and not torch.equal(lengths, _lengths(donors)):
+    lengths = row_lengths(rows)
+    if donors is not None and not torch.equal(lengths, row_lengths(donors)):
         raise ValueError("donors differ from the rows in number or lengths; expected one of the same length for each.")
     _, group_of = lengths.unique(dim=0, return_inverse=True)
     for group in range(int(group_of.max()) + 1):
@@ -284,7 +284,7 @@ def _partners(group: Tensor, seed: int) -> Tensor:
 
 def _cut(rows: Rows, part: Tensor) -> Rows:
     """Some rows of one length, without padding."""
-    tokens, places = _lengths({name: values[part[:1]] for name, values in rows.items()})[0].tolist()
+    tokens, places = row_lengths({name: values[part[:1]] for name, values in rows.items()})[0].tolist()
     labels = rows["labels"][part]
     return {
         "input_ids": rows["input_ids"][part, :tokens],
@@ -295,9 +295,9 @@ def _cut(rows: Rows, part: Tensor) -> Rows:
 def _portions(model, rows: Rows, group: Tensor, table: dict[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
     """Rows and versions to walk with together. Versions are sorted so that those that part late stay together."""
     versions = len(next(iter(table.values())))
-    keys = torch.cat([gates for gates in table.values()], dim=1).numpy()
+    keys = torch.cat(list(table.values()), dim=1).numpy()
     order = torch.from_numpy(np.lexsort(keys.T[::-1]))
-    length = int(_lengths({name: values[group[:1]] for name, values in rows.items()}).sum())
+    length = int(row_lengths({name: values[group[:1]] for name, values in rows.items()}).sum())
     size = max(FEWEST_ROWS, TOKENS_AT_ONCE // (length * versions))
     block = max(1, TOKENS_AT_ONCE // (length * min(size, len(group))))
     for part in group.split(size):
@@ -308,7 +308,7 @@ def _portions(model, rows: Rows, group: Tensor, table: dict[str, Tensor]) -> Ite
 def _mean_outputs(model, rows: Rows, group: Tensor) -> dict[str, Tensor]:
     """The mean of every head's output over the rows of a group: layer name -> (1, H, L, D)."""
     total: dict[str, Tensor] = {}
-    length = int(_lengths({name: values[group[:1]] for name, values in rows.items()}).sum())
+    length = int(row_lengths({name: values[group[:1]] for name, values in rows.items()}).sum())
     for part in group.split(max(FEWEST_ROWS, TOKENS_AT_ONCE // length)):
         for name, output in head_outputs(model, _cut(rows, part)).items():
             added = output.sum(0, keepdim=True)

@@ -13,12 +13,10 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
-from .ablation import IGNORED, ablate, one_head_at_a_time
+from .ablation import IGNORED, ablate, one_head_at_a_time, row_lengths
 from .examples import Examples, label_columns
-from .statistics import difference, paired_drop, rate
+from .statistics import difference, rate
 
 
 FLIPS = 0.05  # a head moves the carry if it flips more than this share of pairs, at the lower end of the interval
@@ -34,7 +32,7 @@ def interchange(model, base: Examples, source: Examples, progress: Callable | No
     The head named `none` is the control without any intervention: its rate is that of wrong answers.
     """
     column = (base.problems.a != source.problems.a).argmax(-1)
-    same_length = np.flatnonzero(_lengths(base.rows) == _lengths(source.rows))
+    same_length = np.flatnonzero((row_lengths(base.rows) == row_lengths(source.rows)).all(-1).numpy())
     base, source, column = base[same_length], source[same_length], column[same_length]
     rows = {**base.rows, "labels": source.rows["labels"]}
     if not model.config.is_encoder_decoder:  # the answer is part of the sequence that is read
@@ -56,26 +54,21 @@ def interchange(model, base: Examples, source: Examples, progress: Callable | No
     return found
 
 
-def _lengths(rows: dict[str, Tensor]) -> NDArray[np.int64]:
-    return ((rows["labels"] != IGNORED).sum(-1) * 10_000 + (rows["input_ids"] != 0).sum(-1)).numpy()
+def carry_excess(ablation: list[dict]) -> dict[str, dict]:
+    """Head -> how much more its ablation costs on problems with a carry than on problems without."""
+    drops = {
+        (row["head"], row["carry"]): row
+        for row in ablation
+        if row["metric"] == "exact_match_drop" and row["mode"] == "zero" and "carry" in row
+    }
+    return {
+        head: difference(drops[head, "with"], drops[head, "without"])
+        for head, carry in drops
+        if carry == "with" and (head, "without") in drops
+    }
 
 
-def carry_excess(right: NDArray[np.bool_], heads: list[str], longest_chain: NDArray[np.int64]) -> list[dict]:
-    """How much more each head's ablation costs on problems with a carry than on problems without: rows.
-
-    `right` (1 + heads, N) are the outcomes of a sweep, the intact model first.
-    """
-    found, with_carry = [], longest_chain > 0
-    for head, ablated in zip(heads, right[1:], strict=True):
-        drops = [paired_drop(right[0][own], ablated[own]) for own in (with_carry, ~with_carry)]
-        found.append({
-            "analysis": "carry_excess", "head": head, "metric": "drop_with_carry_minus_without",
-            **difference(*drops), "with_carry": drops[0], "without_carry": drops[1],
-        })  # fmt: skip
-    return found
-
-
-def carry_atlas(ablation: list[dict], flips: list[dict], excess: list[dict], specialization: list[dict]) -> list[dict]:
+def carry_atlas(ablation: list[dict], flips: list[dict], specialization: list[dict]) -> list[dict]:
     """What every head is, from the rows of the other analyses, with the evidence: one row per head.
 
     carry head     interchange moves the carry AND ablation costs more where there is a carry
@@ -84,9 +77,10 @@ def carry_atlas(ablation: list[dict], flips: list[dict], excess: list[dict], spe
     redundant      costs less than a point, as far as the interval goes, and does not move the carry
     other          needed, but none of these; or the evidence disagrees
     """
-    drop = {r["head"]: r for r in ablation if r["metric"] == "exact_match_drop" and "class" in r}
+    drop = {r["head"]: r for r in ablation if "class" in r and r["mode"] == "zero"}
     flip = {r["head"]: r for r in flips if r["metric"] == "carry_flip" and "column" not in r}
-    more = {r["head"]: r for r in excess}
+    mean_drop = {r["head"]: r for r in ablation if "class" in r and r["mode"] == "mean"}
+    more = carry_excess(ablation)
     looks = {(r["head"], r["metric"]): r for r in specialization}
     rows = []
     for head in drop:
@@ -109,6 +103,7 @@ def carry_atlas(ablation: list[dict], flips: list[dict], excess: list[dict], spe
             "drop": _figure(drop[head]), "carry_flip": _figure(flip[head]), "carry_excess": _figure(more[head]),
             "same_column": _figure(aligned) if aligned else None,
             "carry_source": _figure(looks[head, "carry_source"]) if (head, "carry_source") in looks else None,
+            "mean_drop": _figure(mean_drop[head]) if head in mean_drop else None,
             "moves_the_carry": moves, "costs_more_with_a_carry": costs_more,
         })  # fmt: skip
     return rows

@@ -12,12 +12,11 @@ from torch import Tensor
 
 from ..data_builders.carry_groups import name_groups
 from ..data_builders.columns import Problems, solve
+from ..data_builders.sortedness import KIND_NAMES
 from ..data_builders.tokenization import (
     DIGIT_IDS,
     EOS,
     EQUALS_ID,
-    FIRST_TOKEN,
-    IGNORED,
     PAD,
     PLUS_ID,
     SORTEDNESS_VOCABULARY,
@@ -51,7 +50,11 @@ class Examples:
 
 def addition_examples(problems: Problems, rows: dict[str, Tensor], answer_order: str) -> Examples:
     solution = solve(problems.a, problems.b)
-    facts = {"longest_chain": solution.longest_chain, "group": name_groups(problems)}
+    facts = {
+        "longest_chain": solution.longest_chain,
+        "group": name_groups(problems),
+        "carry": np.where(solution.longest_chain > 0, "with", "without"),
+    }
     return Examples("addition", rows, facts, problems, answer_order)
 
 
@@ -72,7 +75,7 @@ def sortedness_examples(groups: list[dict[str, NDArray]]) -> Examples:
         rows["attention_mask"] = attention_mask
     facts = {"length": attention_mask.sum(-1).numpy()}
     if all("kind" in group for group in groups):
-        facts["kind"] = np.concatenate([group["kind"] for group in groups])
+        facts["kind"] = np.array(KIND_NAMES)[np.concatenate([group["kind"] for group in groups])]
     return Examples("sortedness", rows, facts)
 
 
@@ -104,17 +107,3 @@ def label_columns(labels: Tensor, answer_order: str) -> Tensor:
 
 def _is_digit(tokens: Tensor) -> Tensor:
     return (tokens >= DIGIT_IDS[0]) & (tokens <= DIGIT_IDS[-1])
-
-
-def answer_texts(tokens: NDArray) -> list[str]:
-    """Rows of answer tokens as text, up to <eos>."""
-    texts = []
-    for row in tokens.tolist():
-        digits = []
-        for token in row:
-            if token == EOS:
-                break
-            if token != IGNORED:
-                digits.append("0123456789+="[token - FIRST_TOKEN] if token >= FIRST_TOKEN else "?")
-        texts.append("".join(digits))
-    return texts

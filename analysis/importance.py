@@ -11,7 +11,7 @@ from .statistics import holm, mcnemar, mean_with_interval, paired_drop, rank_cor
 
 
 CRITICAL, IMPORTANT = 0.10, 0.01  # drops in exact match above which a head is called so; below: redundant
-BREAKDOWNS = ("longest_chain", "group", "kind", "length")
+BREAKDOWNS = ("carry", "longest_chain", "group", "kind", "length")
 
 
 def head_importance(

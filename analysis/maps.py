@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .ablation import IGNORED
+from .ablation import IGNORED, row_lengths
 from .examples import Examples, token_names
 
 
@@ -82,8 +82,7 @@ def map_rows(model, examples: Examples) -> list[dict]:
 
 def average_rows(model, examples: Examples, batch_size: int = 128) -> list[dict]:
     """One row per attention layer: maps averaged over all examples, which must be of one length."""
-    lengths = {tuple((values != value).sum(-1).unique().tolist()) for values, value in _unpadded(model, examples.rows)}
-    if any(len(length) > 1 for length in lengths):
+    if len(row_lengths(examples.rows).unique(dim=0)) > 1:
         raise ValueError("the examples differ in length; expected examples of one length to average their maps.")
     total: dict[str, Tensor] = {}
     for batch in _batches(examples.rows, batch_size):
@@ -139,12 +138,6 @@ def _place_names(inputs: list[str]) -> list[str]:
     for number, i in enumerate(answer):
         names[i] = f"y{number}"
     return names
-
-
-def _unpadded(model, rows: dict[str, Tensor]) -> Iterator[tuple[Tensor, int]]:
-    yield rows["input_ids"], model.config.pad_token_id
-    if rows["labels"].ndim == 2:
-        yield rows["labels"], IGNORED
 
 
 def _batches(rows: dict[str, Tensor], size: int) -> Iterator[dict[str, Tensor]]:

@@ -5,10 +5,15 @@ both. So the set is built jointly, on validation data, and tested once on other 
 """
 
 import copy
+import statistics
+import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from .ablation import Outcomes, ablate, one_head_at_a_time
@@ -64,7 +69,7 @@ def prune(
     model = copy.deepcopy(model)
     intact = outcomes_of(model, validation)
     removed: list[str] = []
-    rows = [_row(removed, None, intact, intact, finetune)]
+    rows = [_row(validation, removed, None, intact, intact, finetune)]
     while len(model.list_heads()) > (keep or 0):
         outcomes = ablate(model, validation.rows, one_head_at_a_time(model))
         if not removed:
@@ -77,7 +82,7 @@ def prune(
                 smaller.prune_heads([head])
                 finetune(smaller)
                 right = outcomes_of(smaller, validation)
-            row = _row([*removed, head], head, intact, right, finetune)
+            row = _row(validation, [*removed, head], head, intact, right, finetune)
             if keep is not None or row["drop"]["value"] <= max_drop:
                 step = row
                 break
@@ -93,15 +98,71 @@ def prune(
     return Pruned(model, removed, rows)
 
 
-def removal_curve(model, examples: Examples, progress: Callable[[dict], None] | None = None) -> list[dict]:
-    """Accuracy against the number of heads removed, greedily and without fine-tuning, down to none."""
-    return prune(model, examples, max_drop=None, keep=0, progress=progress).rows
+def choose_prefix(model, curve: Pruned, max_drop: float) -> Pruned:
+    """The longest part of a curve without fine-tuning whose joint drop is within `max_drop`, and its model."""
+    steps = [row for row in curve.rows if row.get("kept") and row["drop"]["value"] <= max_drop]
+    removed = steps[-1]["heads"] if steps else []
+    smaller = copy.deepcopy(model)
+    smaller.prune_heads(removed)
+    return Pruned(smaller, removed, curve.rows)
 
 
-def _row(removed: list[str], head: str | None, intact, right, finetune) -> dict:
+def compare(model, smaller: dict[str, object], test: Examples, removed: int) -> list[dict]:
+    """Rows on test data for the intact model, for what it would be without all heads that are harmless one at a time,
+    and for each smaller model by name: accuracy, drop, parameters, bytes on disk, relative speed.
+    """
+    right = ablate(model, test.rows, one_head_at_a_time(model)).right
+    harmless = [
+        head
+        for head, ablated in zip(model.list_heads(), right[1:], strict=True)
+        if paired_drop(right[0], ablated)["value"] < IMPORTANT
+    ]
+    together = copy.deepcopy(model)
+    together.prune_heads(harmless)
+    models = {"intact": (model, 0), "all harmless one at a time": (together, len(harmless))}
+    models |= {name: (small, removed) for name, small in smaller.items()}
+    speeds = relative_speeds([small for small, _ in models.values()], test)
+    rows = []
+    for (name, (small, gone)), speed in zip(models.items(), speeds, strict=True):
+        outcome = outcomes_of(small, test)
+        rows.append({
+            "analysis": "pruning", "metric": _metric(test), "decoding": "free-running", "split": "test", "model": name,
+            "removed": gone, **rate(int(outcome.sum()), len(outcome)), "drop": paired_drop(right[0], outcome),
+            "parameters": small.num_parameters(), "bytes": weight_bytes(small), "relative_speed": speed,
+        })  # fmt: skip
+    return rows
+
+
+def weight_bytes(model) -> int:
+    """The size of model.safetensors."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        return (Path(folder) / "model.safetensors").stat().st_size
+
+
+@torch.inference_mode()
+def relative_speeds(models: list, examples: Examples, rounds: int = 7, size: int = 256) -> list[float]:
+    """Forward passes per second of each model over those of the first: medians, measured in turns in one run."""
+    batch = {name: values[:size] for name, values in examples.rows.items()}
+    seconds: list[list[float]] = [[] for _ in models]
+    for _ in range(rounds + 1):
+        for model, times in zip(models, seconds, strict=True):
+            model.eval()
+            start = time.perf_counter()
+            model(**batch)
+            times.append(time.perf_counter() - start)
+    medians = [statistics.median(times[1:]) for times in seconds]  # the first round warms up
+    return [medians[0] / median for median in medians]
+
+
+def _metric(examples: Examples) -> str:
+    return "accuracy" if examples.task == "sortedness" else "exact_match"
+
+
+def _row(examples: Examples, removed: list[str], head: str | None, intact, right, finetune) -> dict:
     return {
         "analysis": "pruning",
-        "metric": "exact_match",
+        "metric": _metric(examples),
         "decoding": "free-running",
         "split": "validation",
         "fine_tuned": finetune is not None,
@@ -119,9 +180,3 @@ def _one_at_a_time(outcomes: Outcomes) -> list[dict]:
     harmless = [next(iter(gate)) for gate, drop in zip(outcomes.gates[1:], drops, strict=True) if drop < IMPORTANT]
     return [{"analysis": "pruning", "metric": "harmless_one_at_a_time", "value": len(harmless), "n": len(drops),
              "heads": harmless}]  # fmt: skip
-
-
-def joint_drop(model, examples: Examples, heads: list[str]) -> dict:
-    """The drop in accuracy when all of these heads are removed together, with its interval."""
-    right = ablate(model, examples.rows, [{}, dict.fromkeys(heads, 0.0)]).right
-    return paired_drop(right[0], right[1])

@@ -16,9 +16,19 @@ SEQUENTIAL = "cividis"  # amounts from zero up
 DIVERGING = "PuOr_r"  # amounts on both sides of zero
 
 
-def new_figure(width: float = 7.2, height: float = 3.8, rows: int = 1, columns: int = 1, **options):
-    """(figure, axes): drawn by Agg, without a display and without touching the user's matplotlib settings."""
-    figure = Figure(figsize=(width, height), dpi=130, layout="constrained")
+def new_figure(
+    width: float = 7.2,
+    height: float = 3.8,
+    rows: int = 1,
+    columns: int = 1,
+    layout: str | None = "constrained",
+    **options,
+):
+    """(figure, axes): drawn by Agg, without a display and without touching the user's matplotlib settings.
+
+    `layout=None` leaves the margins to the caller, which is much quicker where there are many panels.
+    """
+    figure = Figure(figsize=(width, height), dpi=130, layout=layout)
     FigureCanvasAgg(figure)
     axes = figure.subplots(rows, columns, **options)
     return figure, axes
@@ -28,14 +38,17 @@ def tidy(axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Writes NAME.png and NAME.svg, each whole or not at all; the same data give the same bytes."""
+METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+
+
+def save_figure(figure: Figure, folder: Path, name: str, kinds: tuple[str, ...] = ("png", "svg")) -> list[Path]:
+    """Writes NAME.png and NAME.svg, each whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
+    for kind in kinds:
         path = folder / f"{name}.{kind}"
         partial = folder / f".{name}.partial.{kind}"
-        figure.savefig(partial, metadata=metadata)
+        figure.savefig(partial, metadata=METADATA[kind])
         partial.replace(path)
         written.append(path)
     return written

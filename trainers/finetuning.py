@@ -4,42 +4,41 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import torch
+from accelerate import Accelerator
 
-from .loop import step_seed
-from .optimizers import OPTIMIZERS, schedule
+from .loop import training_step
+from .optimizers import OPTIMIZERS
 from .recipe import Recipe
-from .training_data import Batch, make_batches
+from .training_data import make_batches
 
 
-def make_finetuner(recipe: Recipe, corpus, steps: int, scale: float = 0.5, seed: int = 0) -> Callable:
-    """`finetune(model)`: `steps` steps at `scale` times the recipe's learning rates, down to zero each time.
+SCALE = 0.5  # of the recipe's learning rates: the model knows its task and has to mend, not to start anew
+
+
+def make_finetuner(recipe: Recipe, corpus, steps: int) -> Callable:
+    """`finetune(model)`: `steps` steps with learning rates that rise and go down to zero each time.
 
     Every call goes on in the stream of training batches where the last one stopped.
     """
     if steps < 1:
-        raise ValueError(f"finetune steps={steps} is not allowed; expected a whole number >= 1.")
-    recipe = replace(recipe, training=replace(recipe.training, seed=recipe.training.seed + 1_000_003 * (1 + seed)))
-    batches: Callable[[int], Batch] = make_batches(recipe, corpus)
-    calls = 0
+        raise ValueError(f"--finetune {steps} is not allowed; expected a whole number of steps >= 1.")
+    training = recipe.training
+    training = replace(
+        training,
+        learning_rate=SCALE * training.learning_rate,
+        muon_learning_rate=SCALE * training.muon_learning_rate,
+        warmup=0.1,
+        decay="linear",
+        gradient_accumulation=1,
+    )
+    recipe = replace(recipe, training=training)
+    batches, accelerator, calls = make_batches(recipe, corpus), Accelerator(cpu=not torch.cuda.is_available()), 0
 
     def finetune(model) -> None:
         nonlocal calls
-        optimizers = OPTIMIZERS[recipe.training.optimizer](model, recipe.training)
-        full = [[group["lr"] for group in optimizer.param_groups] for optimizer in optimizers]
-        model.train()
+        optimizers = OPTIMIZERS[training.optimizer](model, training)
         for step in range(steps):
-            factor = scale * schedule(step, steps, 0.1, "linear")
-            for optimizer, rates in zip(optimizers, full, strict=True):
-                for group, rate in zip(optimizer.param_groups, rates, strict=True):
-                    group["lr"] = rate * factor
-            number = calls * steps + step
-            torch.manual_seed(step_seed(recipe.training.seed, number, 0))
-            model(**batches(number)).loss.backward()
-            if recipe.training.gradient_clip is not None:
-                torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.training.gradient_clip)
-            for optimizer in optimizers:
-                optimizer.step()
-                optimizer.zero_grad()
+            training_step(model, optimizers, batches(calls * steps + step), step, steps, recipe, accelerator)
         model.eval()
         calls += 1
 
