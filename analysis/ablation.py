@@ -181,10 +181,20 @@ class _Walk:
                 # From here on a state is what the decoder holds together with what it reads from the encoder.
                 pairs, self.state_of = torch.stack([self.state_of, memory_of], 1).unique(dim=0, return_inverse=True)
                 states = states if len(pairs) == len(states) else states[pairs[:, 0]]
-                read = {**cross_inputs, "encoder_hidden_states": memory[pairs[:, 1]].flatten(0, 1)}
+                read = {
+                    **cross_inputs,
+                    "keys_and_values": self._read(layer.cross_attn, memory, pairs[:, 1], cross_inputs),
+                }
                 states = self._attention(layer, layer.cross_attn, layer.cross_attn_norm, states, read)
             states = layer.feed(states)
         return stack.final_norm(states)
+
+    def _read(self, attention, memory: Tensor, memory_of: Tensor, inputs: dict) -> tuple[Tensor, ...]:
+        """Keys and values (S * B, H, K, D) for every state: computed once for each of the encoder's states."""
+        known, size = memory.shape[:2]
+        ids = _repeat(inputs["k_ids"], known, size)
+        found = attention.keys_and_values(memory.flatten(0, 1), inputs["position_encoding"], ids)
+        return tuple(value.unflatten(0, (known, size))[memory_of].flatten(0, 1) for value in found)
 
     def _attention(self, layer, attention, norm, states: Tensor, inputs: dict) -> Tensor:
         """One attention sublayer: heads put out the same for all versions in a state, which then part by gates."""

@@ -44,12 +44,11 @@ def shapley_values(right: dict[frozenset, int], heads: list[str], n: int) -> dic
         others = [other for other in heads if other != head]
         total = 0.0
         for size in range(len(others) + 1):
-            gains = [
+            gains = [  # `right` is keyed by what is removed
                 right[everyone - frozenset(present) - {head}] - right[everyone - frozenset(present)]
                 for present in combinations(others, size)
             ]
-            # `right` is keyed by what is removed: the head is worth what its presence adds.
-            total -= sum(gains) / comb(len(others), size)
+            total += sum(gains) / comb(len(others), size)
         values[head] = total / len(heads) / n
     return values
 

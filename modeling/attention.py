@@ -129,10 +129,14 @@ class HeadcountAttention(nn.Module):
         score_factor: Tensor | None = None,
         head_mask: Tensor | None = None,
         encoder_hidden_states: Tensor | None = None,
+        keys_and_values: tuple[Tensor, Tensor] | None = None,
         past_key_values: Cache | None = None,
         output_attentions: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """What each head reads, (B, H, Q, D), and, if asked for, the maps (B, H, Q, K)."""
+        """What each head reads, (B, H, Q, D), and, if asked for, the maps (B, H, Q, K).
+
+        Cross-attention takes the encoder's states, or its own `keys_and_values` of them if they are known already.
+        """
         batch, queries = hidden_states.shape[:2]
         is_cross = encoder_hidden_states is not None
 
@@ -142,8 +146,10 @@ class HeadcountAttention(nn.Module):
             cache = cache.cross_attention_cache if is_cross else cache.self_attention_cache
         if is_cross and past_key_values is not None and past_key_values.is_updated.get(self.layer_idx):
             # The encoder's keys and values do not change while the decoder writes.
+            keys_and_values = cache.layers[self.layer_idx].keys, cache.layers[self.layer_idx].values
+        if keys_and_values is not None:
             query, _ = position_encoding.rotate(query, query, q_ids, q_ids)
-            key, value = cache.layers[self.layer_idx].keys, cache.layers[self.layer_idx].values
+            key, value = keys_and_values
         else:
             states = encoder_hidden_states if is_cross else hidden_states
             key, value = self._split_heads(self.k_proj(states)), self._split_heads(self.v_proj(states))
@@ -177,6 +183,14 @@ class HeadcountAttention(nn.Module):
             is_causal=is_causal,
         )
         return attn_output, attn_weights if output_attentions else None
+
+    def keys_and_values(
+        self, encoder_hidden_states: Tensor, position_encoding: PositionEncoding, k_ids: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """What cross-attention makes of the encoder's states, whatever the decoder asks: (B, H, K, D) each."""
+        key = self._split_heads(self.k_proj(encoder_hidden_states))
+        _, key = position_encoding.rotate(key, key, k_ids, k_ids)
+        return key, self._split_heads(self.v_proj(encoder_hidden_states))
 
     def prune(self, heads: list[int]) -> None:
         """Removes the parameters of these heads (original numbers); heads that are gone already stay gone."""

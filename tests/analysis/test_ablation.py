@@ -159,7 +159,7 @@ def test_wrong_arguments_are_named():
     model, rows = make_model("encoder-decoder"), make_inputs("encoder-decoder")
     with pytest.raises(ValueError, match="mode='zeros' is not known; expected one of zero, mean, resample"):
         ablate(model, rows, [{}], "zeros")
-    with pytest.raises(ValueError, match="'encoder.9.self.0' is not a head of this model"):
+    with pytest.raises(ValueError, match=r"'encoder.9.self.0' is not a head of this model"):
         ablate(model, rows, [{"encoder.9.self.0": 0.0}])
     with pytest.raises(ValueError, match="donors have no effect with mode='zero'"):
         ablate(model, rows, [{}], "zero", donors=rows)
