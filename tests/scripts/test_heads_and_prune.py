@@ -1,0 +1,115 @@
+"""`headcount heads` and `headcount prune` as a user runs them, on a model trained for a few seconds."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+import headcount  # noqa: F401  (registers the models)
+
+
+def run(*arguments, code: int = 0) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "headcount", *map(str, arguments)]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert answer.returncode == code, answer.stderr
+    if code == 2:
+        assert answer.stderr.strip().count("\n") == 0 and "Traceback" not in answer.stderr, answer.stderr
+    return answer
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "tiny"
+    few = ["training.steps=250", "data.test=60", "data.pairs=30", "model.num_attention_heads=2"]
+    run("train", "addition-tiny", "--output", folder, *(word for value in few for word in ("--set", value)))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def studied(trained, tmp_path_factory):
+    output = tmp_path_factory.mktemp("heads") / "out"
+    return output, run("heads", trained, "--output", output, "--rows", 50)
+
+
+def rows_of(output, name):
+    return json.loads((output / "results" / f"{name}.json").read_text())
+
+
+def test_heads_leaves_rows_figures_and_a_ranking(studied):
+    output, answer = studied
+    names = {path.stem for path in (output / "results").iterdir()}
+    assert names == {"ablation", "gradient", "specialization", "maps", "interchange", "carry_atlas", "subsets"}
+    for name in names - {"maps", "carry_atlas"}:
+        assert all("n" in row for row in rows_of(output, name)), name
+    drops = [row for row in rows_of(output, "ablation") if "class" in row]
+    assert len(drops) == 3 * 6 and all(row["n"] == 50 and len(row["interval"]) == 2 for row in drops)
+    lines = answer.stdout.splitlines()
+    assert lines[0].split()[:2] == ["head", "drop"] and len(lines) == 1 + 6 + 1
+    values = [float(line.split()[1]) for line in lines[1:-1]]
+    assert values == sorted(values, reverse=True)
+    figures = {path.name for path in (output / "figures").iterdir()}
+    assert {"ablation.png", "ablation.svg", "specialization.png", "carry_atlas.png", "subsets.svg"} <= figures
+    assert {f"maps_{which}_{kind}.png" for which in ("average", "example_0")
+            for kind in ("encoder_self", "decoder_self", "decoder_cross")} <= figures  # fmt: skip
+    assert not [name for name in figures if "partial" in name]
+
+
+def test_a_second_call_computes_nothing_and_other_settings_are_refused(trained, studied):
+    output, first = studied
+    stamps = {path: path.stat().st_mtime_ns for path in (output / "results").iterdir()}
+    again = run("heads", trained, "--output", output, "--rows", 50)
+    assert again.stdout == first.stdout
+    assert {path: path.stat().st_mtime_ns for path in (output / "results").iterdir()} == stamps
+    refused = run("heads", trained, "--output", output, "--rows", 40, code=2)
+    assert "holds results for rows=50, now asked for 40" in refused.stderr
+    assert "--mode 'half' is not known" in run("heads", trained, "--output", output, "--mode", "half", code=2).stderr
+    assert "holds no finished run" in run("heads", output, "--output", output, code=2).stderr
+
+
+def test_heads_of_a_classifier(tmp_path):
+    sizes = ("training.steps=20", "data.test=30", "data.test_lengths=[8, 16]")
+    settings = [word for value in sizes for word in ("--set", value)]
+    run("train", "sortedness-tiny", "--output", tmp_path / "run", *settings)
+    answer = run("heads", tmp_path / "run", "--output", tmp_path / "heads", "--rows", 40, "--mode", "zero", "--json")
+    found = json.loads(answer.stdout)
+    assert set(found) == {"ablation", "gradient", "specialization", "subsets"}
+    assert {row["metric"] for row in found["ablation"]} == {"accuracy_drop", "loss_rise"}
+    assert any("kind" in row for row in found["ablation"])
+
+
+def test_prune_writes_a_smaller_model_that_loads_and_generates(trained, tmp_path):
+    output = tmp_path / "small"
+    answer = run("prune", trained, "--output", output, "--keep", 3, "--finetune", 5, "--control", "--rows", 50)
+    config = json.loads((output / "model" / "config.json").read_text())
+    assert sum(map(len, config["pruned_heads"].values())) == 3
+    model = AutoModelForSeq2SeqLM.from_pretrained(output / "model")
+    assert len(model.list_heads()) == 3
+    tokenizer = AutoTokenizer.from_pretrained(output / "model")
+    written = model.generate(**tokenizer("37+85", return_tensors="pt"), max_new_tokens=5)
+    assert tokenizer.decode(written[0], skip_special_tokens=True).isdigit()
+
+    rows = rows_of(output, "pruning")
+    tested = {row["model"]: row for row in rows if row.get("split") == "test"}
+    assert set(tested) == {"intact", "all harmless one at a time", "pruned", "control"}
+    assert tested["pruned"]["bytes"] == (output / "model" / "model.safetensors").stat().st_size
+    assert tested["pruned"]["parameters"] == model.num_parameters() == tested["control"]["parameters"]
+    assert {row["fine_tuned"] for row in rows if row.get("split") == "validation"} == {True, False}
+    assert "removed 3 of 6 heads" in answer.stdout and (output / "figures" / "pruning.png").exists()
+    evaluated = json.loads(run("evaluate", output, "--json").stdout)
+    whole = next(r for r in evaluated if r["split"] == "test" and r["metric"] == "exact_match" and "group" not in r)
+    assert whole["value"] == tested["pruned"]["value"]
+    assert "is not empty" in run("prune", trained, "--output", output, "--keep", 3, code=2).stderr
+
+
+def test_prune_names_what_is_wrong(trained, tmp_path):
+    def refused(*arguments):
+        return run("prune", trained, "--output", tmp_path / "x", *arguments, code=2).stderr
+
+    assert "--max-drop and --keep exclude each other" in refused("--keep", 3, "--max-drop", 0.1)
+    assert "keep=6 is not allowed; expected 0 to 5" in refused("--keep", 6)
+    assert "--finetune 0 is not allowed" in refused("--finetune", 0)
+    assert "max_drop=2.0 is not allowed" in refused("--max-drop", 2)
+    assert "is the run itself" in run("prune", trained, "--output", trained, code=2).stderr
+    assert not (tmp_path / "x").exists()
