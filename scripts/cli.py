@@ -1,5 +1,6 @@
 """The command line `headcount`: puts the verbs together; a user's mistake is one sentence and exit code 2."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -48,6 +49,8 @@ UserError = next(parent for parent in typer.BadParameter.__mro__ if parent.__nam
 def run(arguments: list[str] | None = None) -> int:
     """Runs the command line and returns its exit code: 0, or 2 after one sentence on standard error."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if not sys.stderr.isatty():  # bars only on a terminal: transformers, datasets and huggingface_hub read this
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
         return app(arguments or ["--help"], prog_name="headcount", standalone_mode=False) or 0
     except UserError as error:
