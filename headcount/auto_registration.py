@@ -1,7 +1,7 @@
-"""Makes transformers' Auto classes know headcount, without importing transformers before anybody needs it.
+"""Makes transformers' Auto classes and `pipeline()` know headcount, without importing transformers too early.
 
 Whichever of `import headcount` and `import transformers` comes first: as soon as both are there and one of the Auto
-modules is loaded, headcount's classes are registered with it.
+modules is loaded, headcount's classes are registered with it. So is the pipeline `integer-addition`.
 """
 
 import importlib.abc
@@ -45,11 +45,23 @@ def register_tokenizer() -> None:
     AutoTokenizer.register(HeadcountConfig, fast_tokenizer_class=HeadcountTokenizer, exist_ok=True)
 
 
+def register_pipeline() -> None:
+    from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
+    from transformers.pipelines import PIPELINE_REGISTRY
+
+    from .modeling.addition_pipeline import TASK, AdditionPipeline
+
+    if TASK not in PIPELINE_REGISTRY.get_supported_tasks():
+        models = (AutoModelForSeq2SeqLM, AutoModelForCausalLM)
+        PIPELINE_REGISTRY.register_pipeline(TASK, AdditionPipeline, pt_model=models, type="text")
+
+
 OUR_MODELS = f"{__package__}.modeling.modeling_headcount"
 REGISTER_AFTER = {
     "transformers.models.auto.configuration_auto": register_config,
     "transformers.models.auto.modeling_auto": register_models,
     "transformers.models.auto.tokenization_auto": register_tokenizer,
+    "transformers.pipelines": register_pipeline,
     OUR_MODELS: register_models,
 }
 finished: set[str] = set()
