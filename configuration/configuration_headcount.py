@@ -127,8 +127,8 @@ class HeadcountConfig(PreTrainedConfig):
       of decoder and encoder ids; meant for ids that are comparable, such as `coupled`.
     - `max_random_offset`: `coupled` and `abacus` add one random offset per batch, up to this, while training.
     - `digit_token_ids`, `answer_start_token_id`, `answer_order` tell `coupled` and `abacus` how to read the tokens.
-    - `operand_digits`: numbers are written with exactly so many digits; `align_operands`: with as many as the longer one
-      has. Leading zeros fill up. Otherwise there are none. The pipeline `integer-addition` writes its problems so.
+    - `operand_digits`: numbers are written with exactly so many digits; `align_operands`: with as many as the longer
+      one has. Zeros in front fill up; otherwise there are none. The pipeline `integer-addition` writes them so.
     - `score_jitter=r`: while training, one random factor from U(r, 1) per stack and batch multiplies all scores.
     - `attention_direction`: of the encoder. `attention_window=w`: self-attention sees neighbours within w tokens only.
     - `pruned_heads`: heads that are gone, by attention layer: `{"encoder.0.self": [3], "decoder.1.cross": [0, 2]}`.
