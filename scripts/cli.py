@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import data, env, evaluate, ls, train
+from . import data, env, evaluate, ls, push, train
 
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app.command("data")(data.main)
 app.command("env")(env.main)
 app.command("evaluate")(evaluate.main)
 app.command("ls")(ls.main)
+app.command("push")(push.main)
 app.command("train")(train.main)
 
 
