@@ -86,7 +86,7 @@ def model_card(run: RunRecord, facts: CardFacts) -> ModelCard:
         ],
         data_command=facts.data_command,
         data_table=table(["option", "value"], [[f"`{k}`", f"`{v}`"] for k, v in facts.data_options.items()]),
-        data_text=data_text(facts),
+        data_text=data_text(run, facts),
         model_text=model_text(run),
         procedure=procedure(run),
         command=run.provenance["command"].replace("__main__.py ", "python -m headcount ", 1),
@@ -120,24 +120,37 @@ def seeds_text(run: RunRecord, facts: CardFacts) -> str:
     )
 
 
-def data_text(facts: CardFacts) -> str:
+def data_text(run: RunRecord, facts: CardFacts) -> str:
     text = "The problems are generated, exactly, from a seed; no test problem is in the training data."
+    if run.recipe["training"]["fresh_data"]:
+        text += " Training rows are drawn anew for every batch, with the same options as the split `train`."
     if facts.dataset:
         text += f" They are published as [{facts.dataset}](https://huggingface.co/datasets/{facts.dataset})."
-    return text + " This command writes them again; all options stand below it."
+    return text + " This command writes the splits again; all options stand below it."
 
 
 def model_text(run: RunRecord) -> str:
-    config = run.config
+    config, encoding = run.config, run.config["position_embedding_type"]
     layers = f"{config['num_hidden_layers']}"
     if config["architecture"] == "encoder-decoder":
         layers += f" + {config['decoder_layers']}"
-    pooling = f", {config['pooling_type']} pooling" if config["architecture"] == "encoder" else ""
-    return (
-        f"Architecture: {config['architecture']}, {layers} layers, {config['num_attention_heads']} heads, hidden size "
-        f"{config['hidden_size']}, feed-forward {config['intermediate_size']}, {config['position_embedding_type']} "
-        f"positions ({config['position_scheme']} ids){pooling}."
-    )
+    positions = "no position encoding"
+    if encoding != "none":
+        positions = f"position encoding `{encoding}` with {config['position_scheme']} ids"
+    parts = [
+        f"{layers} layers",
+        f"{config['num_attention_heads']} heads",
+        f"hidden size {config['hidden_size']}",
+        f"feed-forward {config['intermediate_size']}",
+        positions,
+    ]
+    if config["architecture"] == "encoder":
+        parts += [f"{config['attention_direction']} attention", f"{config['pooling_type']} pooling"]
+    if config["attention_normalizer"] != "softmax":
+        parts.append(f"attention normalizer `{config['attention_normalizer']}`")
+    if config["attention_window"] is not None:
+        parts.append(f"attention within {config['attention_window']} tokens")
+    return f"Architecture: {config['architecture']}, {', '.join(parts)}."
 
 
 def procedure(run: RunRecord) -> str:

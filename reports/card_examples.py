@@ -101,7 +101,11 @@ def sortedness_examples(run: RunRecord, repo_id: str) -> dict[str, Example]:
             "print(is_sorted.model(**inputs).logits.tolist())\n"
             "print(is_sorted.model(**inputs, **masks).logits.tolist())",
         ),
-        "limit": Example("Values outside of 0 to 99 are refused:", 'is_sorted("3 8 100")', may_fail=True),
+        "limit": Example(
+            "One value alone is sorted, but was never shown to the model; values outside of 0 to 99 are refused:",
+            'print(is_sorted("7"))\nprint(is_sorted("3 8 100"))',
+            may_fail=True,
+        ),
     }
 
 

@@ -34,6 +34,8 @@ def main(
     from headcount.hub_upload import check_repo_id, published_data, push
     from headcount.publishing import repo_type_of, stage_data, stage_run
 
+    if not sys.stderr.isatty():
+        hide_bars()
     try:
         check_repo_id(repo_id)
         is_data = repo_type_of(folder) == "dataset"
@@ -57,6 +59,14 @@ def main(
         print(json.dumps({"repo_id": pushed.repo_id, "commit": pushed.commit, "url": pushed.url}))
     else:
         print(f"pushed {len(repository.files)} files in one commit: {pushed.url}")
+
+
+def hide_bars() -> None:
+    from huggingface_hub.utils import disable_progress_bars
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bars()
+    disable_progress_bar()
 
 
 def note(text: str) -> None:
