@@ -7,6 +7,7 @@ model is a wrong answer of the pipeline.
 
 import re
 
+import torch
 from transformers import Pipeline
 
 
@@ -60,7 +61,7 @@ class AdditionPipeline(Pipeline):
         answer_tokens = max(width, len(first), len(second)) + 2
         encoded = self.tokenizer(prompt, return_tensors="pt", return_token_type_ids=False)
         self._check_length(problem, encoded["input_ids"].shape[1], answer_tokens)
-        return {**encoded, "answer_tokens": answer_tokens}
+        return {**encoded, "answer_tokens": torch.tensor([[answer_tokens]])}
 
     def _operands(self, problem: str) -> tuple[str, str]:
         found = PROBLEM.fullmatch(problem) if isinstance(problem, str) else None
@@ -86,15 +87,16 @@ class AdditionPipeline(Pipeline):
             )
 
     def _forward(self, inputs: dict) -> dict:
-        answer_tokens = inputs.pop("answer_tokens")
-        if not isinstance(answer_tokens, int):  # one number per problem of a batch
-            answer_tokens = max(answer_tokens)
+        answer_tokens = inputs.pop("answer_tokens")  # (batch, 1)
         prompt_tokens = 1 if self.model.config.is_encoder_decoder else inputs["input_ids"].shape[1]
-        tokens = self.model.generate(**inputs, max_new_tokens=answer_tokens, do_sample=False, num_beams=1)
-        return {"answer": tokens[:, prompt_tokens:]}
+        longest = int(answer_tokens.max())
+        tokens = self.model.generate(**inputs, max_new_tokens=longest, do_sample=False, num_beams=1)
+        return {"answer": tokens[:, prompt_tokens:], "answer_tokens": answer_tokens}
 
     def postprocess(self, outputs: dict) -> str:
-        text = self.tokenizer.decode(outputs["answer"][0], skip_special_tokens=True)
+        # In a batch with longer problems, a model that finds no end would write on.
+        answer = outputs["answer"][0, : int(outputs["answer_tokens"])]
+        text = self.tokenizer.decode(answer, skip_special_tokens=True)
         if self.model.config.answer_order == "reversed":
             text = text[::-1]
         return (text.lstrip("0") or "0") if re.fullmatch("[0-9]+", text) else text
