@@ -144,13 +144,16 @@ def branches(api, place: dict) -> set[str]:
 
 
 def read_json(api, repo_id: str, repo_type: str, name: str, revision: str) -> dict | None:
-    from huggingface_hub.errors import EntryNotFoundError
+    from huggingface_hub.errors import RemoteEntryNotFoundError
 
     with tempfile.TemporaryDirectory() as cache:
         try:
             path = api.hf_hub_download(repo_id, name, repo_type=repo_type, revision=revision, cache_dir=cache)
+        except RemoteEntryNotFoundError:
+            return None
+        try:
             found = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (EntryNotFoundError, ValueError):
+        except ValueError:
             return None
     return found if isinstance(found, dict) else None
 
