@@ -118,12 +118,11 @@ def test_all_seeds_are_shown(run):
 
 def test_the_card_is_whole_and_well_formed(run):
     text = text_of(run)
-    assert not re.search(
-        r"TODO|More Information|\[.*needed.*\]|\bDIR\b|\{\{|\}\}\n|\bNone\b(?!`)", text.split("---")[2]
-    )
     body = text.split("---\n", 2)[2]
+    left_over = re.search(r"TODO|More Information|needed\]|\bDIR\b|\{\{|[^`]\bNone\b|undefined", body)
+    assert left_over is None, left_over
     tokens = MarkdownIt().enable("table").parse(body)
-    assert sum(token.type == "table_open" for token in tokens) >= 5
+    assert sum(token.type == "table_open" for token in tokens) >= 4
     assert not any("| ---" in token.content for token in tokens if token.type == "inline")  # no table that is broken
     titles = [tokens[i + 1].content for i, token in enumerate(tokens) if token.type == "heading_open"]
     wanted = ["m", "Use", "Evaluation", "Seeds", "Training", "Limits", "Licence", "Citation"]
@@ -145,12 +144,12 @@ def test_examples_really_run_and_an_example_that_fails_stops_the_push(tmp_path):
 def test_broken_runs_are_one_sentence(run, tmp_path):
     with pytest.raises(ValueError, match="is not a folder; expected a run of headcount train"):
         read_run(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="has no recipe.yaml; expected the folder of a finished and evaluated run"):
+    with pytest.raises(ValueError, match=r"has no recipe.yaml; expected the folder of a finished and evaluated run"):
         read_run(tmp_path)
     broken = json.loads((run.folder / "provenance.json").read_text())
     for name in ("recipe.yaml", "model/config.json", "results/evaluation.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text((run.folder / name).read_text())
     (tmp_path / "provenance.json").write_text(json.dumps(broken)[:-5])
-    with pytest.raises(ValueError, match="provenance.json cannot be read: the run is broken"):
+    with pytest.raises(ValueError, match=r"provenance.json cannot be read: the run is broken"):
         read_run(tmp_path)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 from datasets import load_dataset
 from huggingface_hub import ModelCard
@@ -45,8 +46,6 @@ print(pipeline("integer-addition", model="again", trust_remote_code=True)(proble
 
 def test_model_and_data_there_and_back(hub, run, data, token, capsys, tmp_path):
     """Pushed by the command line, tied together, and the model pulled where headcount is not installed."""
-    import torch
-
     assert headcount(["push", str(data), "--repo-id", "sums", "--private"]) == 0  # in one's own namespace
     assert hub.repos["dataset", "alice/sums"].private
     assert headcount(["push", str(run), "--repo-id", "alice/m", "--dataset", "alice/sums", "--json"]) == 0
@@ -71,6 +70,8 @@ def test_model_and_data_there_and_back(hub, run, data, token, capsys, tmp_path):
     pipe = pipeline("integer-addition", model=str(run / "model"))
     inputs = {**pipe.tokenizer(problems[0], return_tensors="pt"), "labels": torch.tensor([[5, 4, 3, 2]])}
     torch.save((inputs, pipe.model(**inputs).logits.detach()), tmp_path / "logits.pt")
+    shown = f"prints\n\n```\n{pipe('37+81')}\n{pipe(['70+29', '99+1'])}\n```"
+    assert shown in files["README.md"].decode()  # what the example of the card prints is what the model says
     code = PULL.format(problems=problems, logits=str(tmp_path / "logits.pt"))
     expected = pipe(problems)
     assert run_without_headcount(code, tmp_path, **hub.environment) == f"{expected} {expected}\n{expected}\n"
@@ -102,9 +103,9 @@ def test_other_data_than_that_of_the_run_are_refused(hub, run, tmp_path):
 
 def test_runs_beside_must_be_other_seeds_of_the_same_recipe(run, tmp_path):
     other = small_run(tmp_path / "other", settings=["training.steps=3", "data.train=300"])
-    with pytest.raises(ValueError, match="was not trained with the recipe of .*; expected the same recipe with"):
+    with pytest.raises(ValueError, match=r"was not trained with the recipe of .*; expected the same recipe with"):
         stage_run(run, "alice/addition", tmp_path / "m", beside=(other,))
-    with pytest.raises(ValueError, match="has seed 0, as .*; expected runs with different seeds"):
+    with pytest.raises(ValueError, match=r"has seed 0, as .*; expected runs with different seeds"):
         stage_run(run, "alice/addition", tmp_path / "m", beside=(run,))
 
 
@@ -128,8 +129,5 @@ def test_the_real_program_in_a_process_of_its_own(hub, data, token):
     )
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.startswith("pushed ") and "in one commit: http://127.0.0.1" in answer.stdout
-    assert (
-        len(hub.repos["dataset", "alice/sums"].commits) == 2
-        and token not in answer.stdout + answer.stderr
-        and "%|" not in answer.stderr
-    )
+    assert len(hub.repos["dataset", "alice/sums"].commits) == 2
+    assert token not in answer.stdout + answer.stderr and "%|" not in answer.stderr
