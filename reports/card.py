@@ -1,5 +1,6 @@
 """The model card of a run: written from the files of its folder alone, every sentence backed by one of them."""
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import jinja2
 from huggingface_hub import ModelCard, ModelCardData
 
 from .card_examples import Example
-from .card_tables import head_table, percent, seed_table, table
+from .card_tables import head_table, percent, seed_table, table, whole_head_rows
 from .card_tasks import TASK_PARTS
 from .eval_results import model_index
 from .run_record import RunRecord
@@ -64,6 +65,7 @@ def model_card(run: RunRecord, facts: CardFacts) -> ModelCard:
     >>> print(model_card(read_run(Path("runs/addition")), facts).content)
     """
     parts = TASK_PARTS[run.task](run.rows["evaluation"], facts.data_options)
+    head_rows = whole_head_rows(run.rows.get("ablation", []))
     page = jinja2.Template(TEMPLATE.read_text(encoding="utf-8"), undefined=jinja2.StrictUndefined).render(
         card_data=metadata(run, facts).to_yaml(),
         title=facts.repo_id.split("/")[-1],
@@ -76,14 +78,13 @@ def model_card(run: RunRecord, facts: CardFacts) -> ModelCard:
         limit_example=facts.examples.get("limit"),
         seeds_text=seeds_text(run, facts),
         seeds=seed_table(run.task, [(each.seed, each.rows["evaluation"]) for each in (run, *facts.other_seeds)]),
-        head_rows=head_table(run.rows["ablation"]) if run.rows.get("ablation") else "",
+        head_text=head_text(head_rows),
+        head_rows=head_table(head_rows) if head_rows else "",
         pruned=", ".join(
             f"`{layer}.{head}`" for layer, heads in run.config["pruned_heads"].items() for head in heads
         ),
-        figures=[
-            (f"figures/{path.name}", FIGURES.get(path.stem, path.stem.replace("_", " ").capitalize()))
-            for path in run.figures
-        ],
+        figures=[(f"figures/{path.name}", caption_of(path.stem)) for path in run.figures if is_shown(path)],
+        more_figures=len([path for path in run.figures if not is_shown(path)]),
         data_command=facts.data_command,
         data_table=table(["option", "value"], [[f"`{k}`", f"`{v}`"] for k, v in facts.data_options.items()]),
         data_text=data_text(run, facts),
@@ -118,6 +119,26 @@ def seeds_text(run: RunRecord, facts: CardFacts) -> str:
         f"This repository holds seed {run.seed}. The same recipe was trained with {len(facts.other_seeds)} other "
         f"seed{'s' if len(facts.other_seeds) > 1 else ''}; all that were given to this card are shown."
     )
+
+
+def head_text(rows: list[dict]) -> str:
+    if not rows:
+        return ""
+    how = f" (`{rows[0]['mode']}` ablation)" if "mode" in rows[0] else ""
+    classes = Counter(row["class"] for row in sorted(rows, key=lambda row: -row["value"]))
+    kinds = ", ".join(f"{count} {kind}" for kind, count in classes.items())
+    return f"One head at a time is switched off{how}; of {len(rows)} heads, {kinds}."
+
+
+def caption_of(name: str) -> str:
+    if name.startswith("maps_average_"):
+        return f"Attention maps, average over problems: {name.removeprefix('maps_average_').replace('_', ' ')}"
+    return FIGURES.get(name, name.replace("_", " ").capitalize())
+
+
+def is_shown(figure: Path) -> bool:
+    """Maps of single examples are many; they stay in the folder."""
+    return not figure.stem.startswith("maps_example_")
 
 
 def data_text(run: RunRecord, facts: CardFacts) -> str:

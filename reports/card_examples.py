@@ -12,6 +12,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from .card_tables import whole_head_rows
 from .run_record import RunRecord
 
 
@@ -59,7 +60,7 @@ def addition_examples(run: RunRecord, repo_id: str) -> dict[str, Example]:
     first, second, third = ("374", "814"), ("702", "297"), ("999", "1")
     if digits is not None:  # numbers that the model can read, down to one digit
         first, second, third = ((a[:digits], b[:digits]) for a, b in (first, second, third))
-    head = first_head(run)
+    head = example_head(run)
     prompt = "+".join(first) + ("=" if run.config["architecture"] == "decoder" else "")
     order = ", units first as it writes them" if run.config["answer_order"] == "reversed" else ""
     examples = {
@@ -85,7 +86,7 @@ def addition_examples(run: RunRecord, repo_id: str) -> dict[str, Example]:
 
 
 def sortedness_examples(run: RunRecord, repo_id: str) -> dict[str, Example]:
-    head = first_head(run)
+    head = example_head(run)
     return {
         "use": Example(
             "headcount need not be installed.",
@@ -109,8 +110,11 @@ def sortedness_examples(run: RunRecord, repo_id: str) -> dict[str, Example]:
     }
 
 
-def first_head(run: RunRecord) -> str:
-    """The first head that was not pruned."""
+def example_head(run: RunRecord) -> str:
+    """The head that is missed most, if that was measured; otherwise the first one that was not pruned."""
+    judged = whole_head_rows(run.rows.get("ablation", []))
+    if judged:
+        return max(judged, key=lambda row: row["value"])["head"]
     stack = "decoder" if run.config["architecture"] == "decoder" else "encoder"
     for layer in range(run.config["num_hidden_layers"]):
         gone = run.config["pruned_heads"].get(f"{stack}.{layer}.self", [])

@@ -126,11 +126,17 @@ def headline_rows(task: str, rows: list[dict]) -> list[dict]:
     return worst
 
 
+def whole_head_rows(rows: list[dict]) -> list[dict]:
+    """The rows that judge a head as a whole (they name its class), by the first way of switching off that was used."""
+    judged = [row for row in rows if "class" in row]
+    return [row for row in judged if row.get("mode") == judged[0].get("mode")]
+
+
 def head_table(rows: list[dict]) -> str:
     """The heads of a model, the one that is missed most first."""
-    lines = [
-        [f"`{row['head']}`", f"{100 * row['value']:.2f} points", f"{100 * row['interval'][0]:.2f} - "
-         f"{100 * row['interval'][1]:.2f}", f"{row['n']:,}", row.get("class", "-")]
-        for row in sorted(rows, key=lambda row: -row["value"])
-    ]  # fmt: skip
+    lines = []
+    for row in sorted(rows, key=lambda row: -row["value"]):
+        low, high = row["interval"]
+        span = f"{100 * low:.2f} to {100 * high:.2f}"
+        lines.append([f"`{row['head']}`", f"{100 * row['value']:.2f} points", span, f"{row['n']:,}", row["class"]])
     return table(["head switched off", "lost accuracy", "95 % interval", "n", "class"], lines)

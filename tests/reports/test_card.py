@@ -96,12 +96,14 @@ def test_heads_and_figures_are_there_only_if_the_run_has_them(run):
         {"head": "encoder.0.self.0", "value": 0.012, "n": 40, "interval": [0.001, 0.023], "class": "important"},
         {"head": "encoder.0.self.1", "value": 0.4, "n": 40, "interval": [0.3, 0.5], "class": "critical"},
     ]
-    figures = [Path("figures/ablation.png"), Path("figures/my_own.png")]
+    rows.append({"head": "encoder.0.self.1", "metric": "loss_rise", "value": 9.9, "n": 40, "interval": [9.0, 10.0]})
+    figures = [Path(f"figures/{name}.png") for name in ("ablation", "my_own", "maps_example_0_encoder_self")]
     text = text_of(replace(run, rows={**run.rows, "ablation": rows}, figures=figures))
-    critical = "| `encoder.0.self.1` | 40.00 points | 30.00 - 50.00 | 40 | critical |"
-    assert text.index(critical) < text.index("| `encoder.0.self.0` | 1.20 points | 0.10 - 2.30 | 40 | important |")
+    critical = "| `encoder.0.self.1` | 40.00 points | 30.00 to 50.00 | 40 | critical |"
+    assert text.index(critical) < text.index("| `encoder.0.self.0` | 1.20 points | 0.10 to 2.30 | 40 | important |")
     assert "![What is lost when one head is switched off](figures/ablation.png)" in text
-    assert "![My own](figures/my_own.png)" in text
+    assert "![My own](figures/my_own.png)" in text and "1 more figures, of single problems" in text
+    assert "of 2 heads, 1 critical, 1 important" in text and "990.00" not in text
     pruned = text_of(replace(run, config={**run.config, "pruned_heads": {"encoder.0.self": [1]}}))
     assert "gone from the parameters: `encoder.0.self.1`." in pruned
 
@@ -119,7 +121,7 @@ def test_all_seeds_are_shown(run):
 def test_the_card_is_whole_and_well_formed(run):
     text = text_of(run)
     body = text.split("---\n", 2)[2]
-    left_over = re.search(r"TODO|More Information|needed\]|\bDIR\b|\{\{|[^`]\bNone\b|undefined", body)
+    left_over = re.search(r"TODO|More Information|needed\]|\bDIR\b|\{\{ |[^`]\bNone\b|undefined", body)
     assert left_over is None, left_over
     tokens = MarkdownIt().enable("table").parse(body)
     assert sum(token.type == "table_open" for token in tokens) >= 4
