@@ -41,6 +41,22 @@ def check_repo_id(repo_id: str) -> None:
         ) from error
 
 
+def full_name(repo_id: str) -> str:
+    """NAMESPACE/NAME; a bare name goes to the user's namespace. Raises if there is no token, or not a good one."""
+    from huggingface_hub import HfApi, get_token
+
+    check_repo_id(repo_id)
+    if get_token() is None:
+        raise PushFailed(
+            "there is no token for the Hub; expected one from `hf auth login` or in the environment variable HF_TOKEN."
+        )
+    try:
+        user = HfApi().whoami()["name"]
+    except Exception as error:
+        raise PushFailed(f"nothing was pushed to {repo_id}: {reason(error)}.") from error
+    return repo_id if "/" in repo_id else f"{user}/{repo_id}"
+
+
 def published_data(repo_id: str) -> PublishedData:
     """The manifest of a data set that `headcount push` has published, at its newest commit."""
     from huggingface_hub import HfApi
@@ -67,18 +83,12 @@ def push(
 
     If anything fails, or Ctrl-C is pressed, a repository or branch that was made for this push is removed again.
     """
-    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, get_token
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
-    check_repo_id(repository.repo_id)
-    if get_token() is None:
-        raise PushFailed(
-            "there is no token for the Hub; expected one from `hf auth login` or in the environment variable HF_TOKEN."
-        )
-    api = HfApi()
+    api, repo_id = HfApi(), full_name(repository.repo_id)
+    place = {"repo_id": repo_id, "repo_type": repository.repo_type}
     made = None  # what to remove if the push fails
     try:
-        repo_id = full_name(api, repository.repo_id)
-        place = {"repo_id": repo_id, "repo_type": repository.repo_type}
         present = existing_files(api, place, private)
         if present is None:
             api.create_repo(**place, private=private)
@@ -98,17 +108,10 @@ def push(
     except PushFailed:
         raise
     except BaseException as error:
-        left = ""
-        if made is not None:
-            left = undo(api, place, made, revision)
+        left = "" if made is None else undo(api, place, made, revision)
         if not isinstance(error, Exception):
             raise
         raise PushFailed(f"nothing was pushed to {repository.repo_id}: {reason(error)}.{left}") from error
-
-
-def full_name(api, repo_id: str) -> str:
-    user = api.whoami()["name"]
-    return repo_id if "/" in repo_id else f"{user}/{repo_id}"
 
 
 def existing_files(api, place: dict, private: bool) -> set[str] | None:
@@ -170,10 +173,8 @@ def undo(api, place: dict, made: str, revision: str | None) -> str:
         else:
             api.delete_branch(**place, branch=revision)
     except Exception as error:
-        what = f"the empty repository {place['repo_id']}" if made == "repository" else f"the branch {revision}"
-        return f" {what} was made for it and could not be removed ({reason(error)}); remove it by hand.".replace(
-            " the", " The", 1
-        )
+        what = f"repository {place['repo_id']}" if made == "repository" else f"branch {revision}"
+        return f" The {what} was made for it and could not be removed ({reason(error)}); remove it by hand."
     return ""
 
 

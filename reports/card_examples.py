@@ -61,7 +61,9 @@ def addition_examples(run: RunRecord, repo_id: str) -> dict[str, Example]:
     if digits is not None:  # numbers that the model can read, down to one digit
         first, second, third = ((a[:digits], b[:digits]) for a, b in (first, second, third))
     head = example_head(run)
-    prompt = "+".join(first) + ("=" if run.config["architecture"] == "decoder" else "")
+    prompt = "+".join(number.zfill(digits or 0) for number in first) + (
+        "=" if run.config["architecture"] == "decoder" else ""
+    )
     order = ", units first as it writes them" if run.config["answer_order"] == "reversed" else ""
     examples = {
         "use": Example(
@@ -75,7 +77,7 @@ def addition_examples(run: RunRecord, repo_id: str) -> dict[str, Example]:
             f"The model honours head masks. What it writes without the head `{head}`{order}:",
             f'inputs = add.tokenizer("{prompt}", return_tensors="pt")\n'
             f'masks = add.model.head_mask_for(["{head}"])\n'
-            f"answer = add.model.generate(**inputs, **masks, max_new_tokens={len(first[0]) + 2})\n"
+            f"answer = add.model.generate(**inputs, **masks, max_new_tokens={(digits or len(first[0])) + 2})\n"
             "print(add.tokenizer.decode(answer[0], skip_special_tokens=True))",
         ),
     }

@@ -23,9 +23,8 @@ def addition_parts(rows: list[dict], options: dict) -> dict:
     order = "units first" if options["answer_order"] == "reversed" else "most significant digit first"
     chance = ""
     if fewest is None:
-        chance = (
-            f" Always giving the most frequent sum would be right in {percent(10.0**-digits)} of the `test` problems."
-        )
+        share = percent(10.0**-digits) if digits <= 4 else "less than 0.01 %"
+        chance = f" Always giving the most frequent sum would be right in {share} of the `test` problems."
     wrong = of(rows, metric="wrong_answer")
     tests = {split: overall(rows, "exact_match", split) for split in dict.fromkeys(row["split"] for row in rows)}
     limits = [

@@ -31,7 +31,7 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Publish a run or a data folder on the Hub: everything in one commit, or nothing."""
-    from headcount.hub_upload import check_repo_id, published_data, push
+    from headcount.hub_upload import check_repo_id, full_name, published_data, push
     from headcount.publishing import repo_type_of, stage_data, stage_run
 
     if not sys.stderr.isatty():
@@ -42,6 +42,8 @@ def main(
         if is_data and (dataset is not None or beside):
             name = "--dataset" if dataset is not None else "--beside"
             raise ValueError(f"{name} has no effect on a data folder; expected the folder of a run.")
+        if not dry_run:  # before any work: is there a token, and whose is it?
+            repo_id = full_name(repo_id)
         with tempfile.TemporaryDirectory(prefix="headcount-push-") as work:
             if is_data:
                 repository = stage_data(folder, repo_id, Path(work))

@@ -48,6 +48,7 @@ def test_model_and_data_there_and_back(hub, run, data, token, capsys, tmp_path):
     """Pushed by the command line, tied together, and the model pulled where headcount is not installed."""
     assert headcount(["push", str(data), "--repo-id", "sums", "--private"]) == 0  # in one's own namespace
     assert hub.repos["dataset", "alice/sums"].private
+    assert b'load_dataset("alice/sums", ' in hub.repos["dataset", "alice/sums"].files()["README.md"]
     assert headcount(["push", str(run), "--repo-id", "alice/m", "--dataset", "alice/sums", "--json"]) == 0
     printed = capsys.readouterr()
     answer = json.loads(printed.out.splitlines()[-1])

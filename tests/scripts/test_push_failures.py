@@ -7,6 +7,7 @@ from huggingface_hub import constants
 from huggingface_hub.utils import _http
 
 from headcount.hub_upload import PushFailed, push
+from headcount.publishing import Repository
 from headcount.scripts.cli import run as headcount
 
 
@@ -66,6 +67,24 @@ def test_ctrl_c_leaves_nothing(hub, staged, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         push(staged)
     assert hub.repos == {}
+
+
+def test_what_cannot_be_removed_again_is_said(hub, staged):
+    hub.fail = lambda method, path: 403 if method in ("PUT", "DELETE") else None
+    sentence = (
+        r"may not write there.*\. The repository alice/sums was made for it and could not be removed \(.*by hand"
+    )
+    with pytest.raises(PushFailed, match=sentence):
+        push(staged)
+
+
+def test_a_repository_of_headcount_that_belongs_to_somebody_else_stays_as_it_is(hub, staged):
+    files = {name: path.read_bytes() for name, path in staged.files.items()}
+    repo = hub.add_repo("dataset", "bob/sums", files=files)
+    staged.files["README.md"].write_text(staged.card + "mine now\n")
+    with pytest.raises(PushFailed, match="nothing was pushed to bob/sums: the token may not write there"):
+        push(Repository("dataset", "bob/sums", staged.files))
+    assert len(repo.commits) == 1
 
 
 def test_a_failed_push_to_a_new_branch_removes_the_branch(hub, staged):
