@@ -26,6 +26,7 @@ class Pushed:
     repo_id: str
     commit: str
     url: str
+    changed: bool  # False if the repository held just these files already, so that there was nothing to commit
 
 
 def check_repo_id(repo_id: str) -> None:
@@ -87,7 +88,7 @@ def push(
 
     api, repo_id = HfApi(), full_name(repository.repo_id)
     place = {"repo_id": repo_id, "repo_type": repository.repo_type}
-    made = None  # what to remove if the push fails
+    made = head = None  # what to remove if the push fails; the commit before it
     try:
         present = existing_files(api, place, private)
         if present is None:
@@ -98,17 +99,18 @@ def push(
             made = made or "branch"
         if present is not None and revision is not None:
             present = set(api.list_repo_files(**place, revision=revision))
+        head = api.repo_info(**place, revision=revision).sha
         say(f"sending {len(repository.files)} files, {repository.size / 1e6:.1f} MB, to {repo_id}")
         operations = [CommitOperationAdd(name, path) for name, path in repository.files.items()]
         stale = sorted(name for name in present or () if name not in repository.files and is_own(name))
         operations += [CommitOperationDelete(name) for name in stale]
         message = f"Upload {repository.repo_type} with headcount {__version__}"
         done = api.create_commit(**place, operations=operations, commit_message=message, revision=revision)
-        return Pushed(repo_id, done.oid, done.commit_url)
+        return Pushed(repo_id, done.oid, done.commit_url, changed=done.oid != head)
     except PushFailed:
         raise
     except BaseException as error:
-        left = "" if made is None else undo(api, place, made, revision)
+        left = undo(api, place, made, revision) if made else answer_lost(api, place, revision, head)
         if not isinstance(error, Exception):
             raise
         raise PushFailed(f"nothing was pushed to {repository.repo_id}: {reason(error)}.{left}") from error
@@ -176,6 +178,15 @@ def undo(api, place: dict, made: str, revision: str | None) -> str:
         what = f"repository {place['repo_id']}" if made == "repository" else f"branch {revision}"
         return f" The {what} was made for it and could not be removed ({reason(error)}); remove it by hand."
     return ""
+
+
+def answer_lost(api, place: dict, revision: str | None, head: str | None) -> str:
+    """A sentence if the branch has moved on although the push failed: perhaps only the Hub's answer was lost."""
+    try:
+        moved = head is not None and api.repo_info(**place, revision=revision).sha != head
+    except Exception:
+        return ""  # the reason of the failure is said already
+    return " But the branch has a new commit since then; look there before you push again." if moved else ""
 
 
 def reason(error: BaseException) -> str:

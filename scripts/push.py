@@ -58,7 +58,9 @@ def main(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     if as_json:
-        print(json.dumps({"repo_id": pushed.repo_id, "commit": pushed.commit, "url": pushed.url}))
+        print(json.dumps(vars(pushed)))
+    elif not pushed.changed:
+        print(f"nothing to push: {pushed.repo_id} holds these files already")
     else:
         print(f"pushed {len(repository.files)} files in one commit: {pushed.url}")
 

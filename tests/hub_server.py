@@ -63,6 +63,10 @@ def oid_of(path: str, content: bytes) -> str:
     return hashlib.sha1(f"blob {len(content)}\0".encode() + content).hexdigest()
 
 
+def etag_of(path: str, content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest() if is_lfs(path) else oid_of(path, content)
+
+
 def entry_of(path: str, content: bytes) -> dict:
     entry = {"type": "file", "path": path, "size": len(content), "oid": oid_of(path, content)}
     if is_lfs(path):
@@ -235,7 +239,7 @@ class Handler(BaseHTTPRequestHandler):
         commit = repo and self.commit_or_refuse(repo, revision)
         if commit:
             asked = json.loads(self.body)["files"]
-            present = {path: oid_of(path, content) for path, content in repo.commits[commit].items()}
+            present = {path: etag_of(path, content) for path, content in repo.commits[commit].items()}
             files = [
                 {
                     "path": file["path"],
@@ -344,8 +348,7 @@ class Handler(BaseHTTPRequestHandler):
         if content is None:
             self.send({"error": "Entry not found"}, 404, {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": commit})
             return
-        etag = hashlib.sha256(content).hexdigest() if is_lfs(path) else oid_of(path, content)
-        headers = {"X-Repo-Commit": commit, "ETag": f'"{etag}"', "Accept-Ranges": "bytes",
+        headers = {"X-Repo-Commit": commit, "ETag": f'"{etag_of(path, content)}"', "Accept-Ranges": "bytes",
                    "Content-Type": "application/octet-stream", "X-Linked-Size": str(len(content))}  # fmt: skip
         wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
         if wanted and self.command == "GET":

@@ -89,6 +89,7 @@ def test_a_repository_of_headcount_that_belongs_to_somebody_else_stays_as_it_is(
 
 def test_a_failed_push_to_a_new_branch_removes_the_branch(hub, staged):
     push(staged)
+    staged.files["README.md"].write_text(staged.card + "\nmore\n")
     hub.fail = lambda method, path: 400 if "/commit/" in path else None
     with pytest.raises(PushFailed):
         push(staged, revision="try")
@@ -106,6 +107,29 @@ def test_branches_and_later_pushes(hub, staged, tmp_path):
     push(staged)
     assert repo.files().keys() == {*staged.files, "NOTES.md", ".gitattributes"}
     assert len(repo.commits) == 5
+
+
+def test_the_same_again_makes_no_commit(hub, staged, data, capsys):
+    assert push(staged).changed
+    assert not push(staged).changed and len(hub.repos["dataset", "alice/sums"].commits) == 2
+    assert headcount(["push", str(data), "--repo-id", "alice/sums"]) == 0
+    assert capsys.readouterr().out == "nothing to push: alice/sums holds these files already\n"
+
+
+def test_a_commit_whose_answer_was_lost_is_said(hub, staged):
+    push(staged)
+    staged.files["README.md"].write_text(staged.card + "\nmore\n")
+    repo = hub.repos["dataset", "alice/sums"]
+
+    def lose_the_answer(method, path):
+        if "/commit/" in path:
+            repo.commit("main", {**repo.files(), "README.md": b"more"}, "it arrived")
+            return "cut"
+        return None
+
+    hub.fail = lose_the_answer
+    with pytest.raises(PushFailed, match="But the branch has a new commit since then; look there before you push"):
+        push(staged)
 
 
 @pytest.mark.parametrize(
