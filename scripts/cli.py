@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import data, env, evaluate, heads, ls, prune, train
+from . import data, env, evaluate, heads, ls, prune, push, train
 
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.command("evaluate")(evaluate.main)
 app.command("heads")(heads.main)
 app.command("ls")(ls.main)
 app.command("prune")(prune.main)
+app.command("push")(push.main)
 app.command("train")(train.main)
 
 
