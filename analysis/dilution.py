@@ -57,7 +57,7 @@ def head_rows(model, values: NDArray, position: NDArray) -> list[dict]:
             rows.append({"metric": "entropy_share", "head": name, **entropy})
             for direction in ("back", "ahead"):
                 weight = mean_with_interval(measured[direction][:, layer, head])
-                rows.append({"metric": "neighbour_weight", "head": name, "direction": direction, **weight})
+                rows.append({"metric": "neighbour_weight", "head": name, "looks": direction, **weight})
     return rows
 
 

@@ -208,8 +208,3 @@ def write_rows(output: Path, name: str, rows: list[dict]) -> Path:
     partial.write_text(json.dumps(rows, indent=1))
     partial.replace(path)
     return path
-
-
-def remaining_seconds(started: float, done: int, total: int) -> float | None:
-    """A guess from the pace so far; None before there is one."""
-    return (time.monotonic() - started) / done * (total - done) if done else None

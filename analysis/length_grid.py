@@ -148,6 +148,6 @@ def check_name(what: str, name: str, known: Iterable[str]) -> None:
         raise ValueError(f"{what} {name!r} is not known; expected one of {', '.join(known)}.{nearest(name, known)}")
 
 
-def recipe_cells(recipes: Iterable[str], seeds: Iterable[int]) -> list[Cell]:
+def recipe_cells(recipes: Iterable[str], seeds: Iterable[int], settings: Iterable[str] = ()) -> list[Cell]:
     """Recipes as they stand, with every seed."""
-    return [Cell(recipe, seed, recipe) for seed in seeds for recipe in recipes]
+    return [Cell(recipe, seed, recipe, settings=tuple(settings)) for seed in seeds for recipe in recipes]

@@ -41,7 +41,7 @@ def neighbour_head(
             {
                 "metric": "neighbour_head",
                 "head": f"encoder.{layer}.self.{head}",
-                "direction": direction,
+                "looks": direction,
                 "length": length,
                 "value": at_pair,
                 "n": len(maps),

@@ -1,8 +1,8 @@
 """What is said about position encodings, checked on the very code that the models run, with the residual printed.
 
-Every check computes a number that is zero if the statement holds exactly. Rows say what was computed, the residual, the
-tolerance of float32, whether it holds, and whether it should: some statements are known to be false for an encoding,
-and are checked to be so. Models are untrained and tiny, with all parameters random: a proof needs no training.
+Every check computes a number that is zero if the statement holds exactly. Rows say what was computed, the residual,
+the tolerance of float32, whether it holds, and whether it should: some statements are known to be false for an
+encoding, and are checked to be so. Models are untrained and tiny, with all parameters random.
 """
 
 from collections.abc import Callable, Iterator

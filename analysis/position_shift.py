@@ -28,11 +28,11 @@ def shifted_positions(model, corpus: SortednessCorpus, shifts: Iterable[int] = S
     length = max(n for n in corpus.options.test_lengths if n <= corpus.options.max_length)
     split = test_rows(corpus, "swap", length, corpus.options.test)
     values = split["values"][:, :length]
+    ends = config.position_embedding_type == "learned" and config.position_overflow == "error"
     rows = []
     for shift in shifts:
-        if config.position_embedding_type == "learned" and config.position_overflow == "error":
-            if shift + length > config.max_position_embeddings:
-                continue  # the table ends
+        if ends and shift + length > config.max_position_embeddings:
+            continue  # there is no such id in the table
         position_ids = (torch.arange(length, device=model.device) + shift)[None]
         predicted = (sorted_margin(model, values, position_ids) > 0).astype(np.int64)
         rows.append(

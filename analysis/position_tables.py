@@ -1,5 +1,6 @@
 """Position encodings to look at: tables of vectors, their cosine similarities, and scores as functions of distance."""
 
+import json
 from pathlib import Path
 
 import torch
@@ -13,6 +14,7 @@ from ..modeling.position_encodings import POSITION_ENCODINGS, sinusoid
 SHOWN = 48  # positions of a table
 REACH = 32  # distances on each side
 SIZE = 64
+TRAINED = 16  # the longest training length of every cell
 
 
 def position_rows(output: Path) -> list[dict]:
@@ -23,24 +25,20 @@ def position_rows(output: Path) -> list[dict]:
     """
     trained = trained_encodings(output / "cells")
     rows = [table_row("sinusoidal", sinusoid(torch.arange(SHOWN)[None], SIZE)[0], "computed", None)]
-    for variant, (encoding, name) in trained.items():
-        if encoding.__class__ is POSITION_ENCODINGS["learned"]:
-            rows.append(table_row(variant, learned_table(encoding), name, trained_up_to=16))
-    for name in POSITION_ENCODINGS:
-        encoding, source = trained.get(name, (None, None))
-        if encoding is None:
-            encoding, source = untrained_encoding(name)
-        rows += score_rows(name, encoding, source)
+    for variant, (encoding, cell) in trained.items():
+        if isinstance(encoding, POSITION_ENCODINGS["learned"]):
+            rows.append(table_row(variant, learned_table(encoding), cell, trained_up_to=TRAINED))
+    for name, kind in POSITION_ENCODINGS.items():
+        same = [found for found in trained.values() if type(found[0]) is kind and list(found[0].parameters())]
+        rows += score_rows(name, *(same[0] if same else untrained_encoding(name)))
     return rows
 
 
 def trained_encodings(cells: Path) -> dict[str, tuple[torch.nn.Module, str]]:
-    """Variant -> the encoding of its first trained cell, and the cell's name."""
+    """Variant -> the encoding of its first finished cell, and the cell's name."""
     found = {}
-    for folder in sorted(cells.glob("*")):
-        if not (folder / "provenance.json").exists():
-            continue
-        variant = folder.name.rsplit("-", 2)[0]
+    for path in sorted(cells.glob("*/results/lengths.json")):
+        folder, variant = path.parent.parent, json.loads(path.read_text())[0]["variant"]
         if variant not in found:
             model = HeadcountForSequenceClassification.from_pretrained(folder / "model")
             found[variant] = (model.model.encoder.position_encoding.eval(), folder.name)
@@ -91,8 +89,9 @@ def score_rows(name: str, encoding, source: str) -> list[dict]:
     keys = torch.arange(REACH, 3 * REACH + 1)[None]
     base = {"metric": "scores", "encoding": name, "source": source, "distance": distances}
     if type(encoding).embed is not POSITION_ENCODINGS["none"].embed:
-        places = torch.arange(4 * REACH if name == "sinusoidal" else min(16, encoding.table.shape[0]))
-        vectors = encoding.embed(torch.zeros(1, len(places), SIZE), places[None])[0]
+        places = torch.arange(4 * REACH if name == "sinusoidal" else min(TRAINED, encoding.table.shape[0]))
+        width = SIZE if name == "sinusoidal" else encoding.table.shape[1]
+        vectors = encoding.embed(torch.zeros(1, len(places), width), places[None])[0]
         cosine = torch.nn.functional.normalize(vectors, dim=-1)
         cosine = cosine @ cosine.t()
         values = [
@@ -108,12 +107,13 @@ def score_rows(name: str, encoding, source: str) -> list[dict]:
     bias = encoding.bias(query, middle, keys) if encoding.uses_bias() else None
     if bias is None:
         return [{**base, "quantity": "nothing", "head": None, "scores": [0.0] * len(distances)}]
+    alike = bool((bias == bias[:, :1]).all())
     return [
         {
             **base,
             "quantity": "bias",
-            "head": head,
+            "head": None if alike else head,
             "scores": [None if value == float("-inf") else round(value, 4) for value in bias[0, head, 0].tolist()],
         }
-        for head in range(bias.shape[1])
+        for head in range(1 if alike else bias.shape[1])
     ]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import data, env, evaluate, ls, train
+from . import data, env, evaluate, extrapolate, ls, train
 
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.command("data")(data.main)
 app.command("env")(env.main)
 app.command("evaluate")(evaluate.main)
+app.command("extrapolate")(extrapolate.main)
 app.command("ls")(ls.main)
 app.command("train")(train.main)
 
