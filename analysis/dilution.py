@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..data_builders.sortedness_corpus import SortednessCorpus
 from ..data_builders.tokenization import encode_sortedness
 from .attention_spread import CELLS_PER_BATCH, measure_heads
-from .length_curve import LONG, is_testable, sorted_margin, test_rows
+from .length_curve import LONG, is_testable, no_room, sorted_margin, test_rows
 from .statistics import mean_with_interval
 
 
@@ -26,7 +26,7 @@ def dilution(model, corpus: SortednessCorpus, lengths: Iterable[int], sequences:
     model.eval()
     rows, signals = [], {}
     for length in sorted(set(lengths)):
-        if not is_testable(corpus, length) or length > LONG:
+        if length > LONG or not is_testable(corpus, length) or no_room(model.config, length):
             continue
         swapped, position = exchanged_rows(corpus, length, sequences)
         rows += [{"length": length, **row} for row in head_rows(model, swapped, position)]

@@ -31,6 +31,7 @@ WORKER = "headcount.scripts.extrapolate_cell"
 # Written by the worker into the results folder of a cell; gathered into DIR/results under the same names.
 CELL_RESULTS = ("lengths", "dilution", "shifts", "neighbour")
 SECONDS_TO_STOP = 120
+PAUSE = 0.5  # seconds between two looks at the workers
 
 
 @dataclass
@@ -114,12 +115,12 @@ def run_cells(
 ) -> Outcome:
     """Trains and measures the cells, `workers` at a time (default: one per core).
 
-    `progress` is called about every second with what is done and, by name, where the running cells are.
+    `progress` is called twice a second with what is done and, by name, where the running cells are.
     """
     outcome, stopping, lengths = Outcome(), threading.Event(), sorted(set(lengths))
     waiting: SimpleQueue[Cell] = SimpleQueue()
     for cell in cells:
-        if not overwrite and is_finished(output / "cells" / cell.name, lengths):
+        if not overwrite and is_finished(output / "cells" / cell.name, lengths, rows):
             outcome.done.append(cell.name)
         else:
             waiting.put(cell)
@@ -143,9 +144,10 @@ def run_cells(
     threads = [threading.Thread(target=work, args=(worker,), daemon=True) for worker in crew]
     for thread in threads:
         thread.start()
+    previous = note_termination()
     try:
         while any(thread.is_alive() for thread in threads):
-            threads[0].join(timeout=1.0) if threads[0].is_alive() else time.sleep(0.2)
+            time.sleep(PAUSE)
             if progress is not None:
                 progress(outcome, {name: where_is(output, name) for name in [w.cell for w in crew] if name})
     except BaseException as error:
@@ -160,20 +162,34 @@ def run_cells(
                 f"{output}: the same command goes on from there."
             ) from error
         raise
+    finally:
+        if previous is not None:
+            signal.signal(signal.SIGTERM, previous)
     return outcome
 
 
-def is_finished(folder: Path, lengths: Iterable[int]) -> bool:
-    """Whether a cell is trained, and measured at these lengths at least."""
+def note_termination():
+    """From now on a polite kill counts as Ctrl-C, so that no worker is left behind; gives what it counted as before.
+
+    Elsewhere than in the main thread signals cannot be caught: None.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return None
+    return signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def is_finished(folder: Path, lengths: Iterable[int], rows: int) -> bool:
+    """Whether a cell is trained, and measured at these lengths at least, with as many rows."""
     if not all((folder / "results" / f"{name}.json").exists() for name in CELL_RESULTS):
         return False
-    return set(lengths) <= set(asked_lengths(folder))
+    asked = was_asked(folder)
+    return rows == asked["rows"] and set(lengths) <= set(asked["lengths"])
 
 
-def asked_lengths(folder: Path) -> list[int]:
-    """The lengths at which a cell was to be measured; empty if it has not been."""
-    path = folder / "results" / "asked_lengths.json"
-    return json.loads(path.read_text()) if path.exists() else []
+def was_asked(folder: Path) -> dict:
+    """With what a cell was measured: `lengths`, and `rows` for each; nothing if it has not been."""
+    path = folder / "results" / "asked.json"
+    return json.loads(path.read_text())[0] if path.exists() else {"lengths": [], "rows": None}
 
 
 def where_is(output: Path, name: str) -> str:

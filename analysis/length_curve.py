@@ -42,10 +42,12 @@ def measure_lengths(
     for length in sorted(set(lengths)):
         if not is_testable(corpus, length):
             continue
-        entropy = entropy_share(model, test_rows(corpus, "swap", length, rows)["values"]) if length <= LONG else None
+        entropy = None
+        if length <= LONG and not no_room(model.config, length):
+            entropy = entropy_share(model, test_rows(corpus, "swap", length, rows)["values"])
         for kind in KINDS:
             place = {"metric": "accuracy", "length": length, "kind": kind}
-            reason = why_not(length, before.get(kind))
+            reason = no_room(model.config, length) or why_not(length, before.get(kind))
             if reason:
                 found.append({**place, "value": None, "n": 0, "interval": None, "not_measured": reason})
                 continue
@@ -78,6 +80,14 @@ def test_rows(corpus: SortednessCorpus, kind: str, length: int, count: int) -> d
         corpus = SortednessCorpus(replace(options, test_lengths=(length,), test=count))
     parts = list(corpus.batches(kind, f"test_{length}"))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def no_room(config, length: int) -> str | None:
+    """Why a model cannot read so long a sequence at all; None if it can."""
+    ends = config.position_embedding_type == "learned" and config.position_overflow == "error"
+    if (ends or config.position_scheme == "randomized") and length > config.max_position_embeddings:
+        return f"the model has {config.max_position_embeddings:,} positions"
+    return None
 
 
 def why_not(length: int, before: dict | None) -> str | None:

@@ -17,7 +17,7 @@ STUDY_RECIPE = "length-study"
 MODIFIERS = {
     "causal": {"attention_direction": "causal"},
     "window": {"attention_window": 4},
-    "randomized": {"position_scheme": "randomized", "max_position_embeddings": 4096},
+    "randomized": {"position_scheme": "randomized", "max_position_embeddings": 1024},
     "log_n": {"attention_normalizer": "log_n"},
     "untrained": {"max_position_embeddings": 4096, "position_overflow": "error"},
     "table": {"embedding_type": "table"},

@@ -8,7 +8,7 @@ import torch
 from ..data_builders.sortedness_corpus import SortednessCorpus
 from .attention_spread import attention_maps, measure_heads
 from .dilution import exchanged_rows
-from .length_curve import is_testable
+from .length_curve import is_testable, no_room
 
 
 REACH = 8  # distances on each side
@@ -22,7 +22,7 @@ def neighbour_head(
 
     The head is the one that gives most weight to the exchanged neighbour, chosen at the first of the lengths.
     """
-    lengths = [length for length in lengths if is_testable(corpus, length)]
+    lengths = [n for n in lengths if is_testable(corpus, n) and not no_room(model.config, n)]
     if not lengths:
         return []
     values, position = exchanged_rows(corpus, lengths[0], sequences)

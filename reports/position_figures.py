@@ -71,15 +71,20 @@ def draw_scores(rows: list[dict]):
 
 
 def best_cell(neighbour: list[dict], summary: list[dict]) -> list[dict]:
-    """The rows of one seed of the variant that holds furthest on `swap`, its worst seed counted; nothing if none does.
+    """The rows of one cell: of the variant that holds furthest on `swap` by its worst seed, then by accuracy.
 
-    Among equals, the one with most weight on the neighbour.
+    Among its seeds, the one with most weight on the neighbour.
     """
     reach = {
-        (row["variant"], row["pooling"]): min(row["holds_to"].values()) for row in summary if row["kind"] == "swap"
+        (row["variant"], row["pooling"]): (
+            min(row["holds_to"].values()),
+            sum(found["value"] for found in row["accuracy"].values()),
+        )
+        for row in summary
+        if row["kind"] == "swap"
     }
     cells = by(neighbour, "variant", "pooling", "seed")
-    if not cells or not max(reach.values(), default=0):
+    if not cells:
         return []
     return max(cells.values(), key=lambda rows: (reach[rows[0]["variant"], rows[0]["pooling"]], rows[0]["value"]))
 

@@ -35,7 +35,9 @@ def main(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="KEY=VALUE for every cell, such as training.steps=400.")
     ] = None,
-    rows: Annotated[int, typer.Option(min=2, help="Test sequences per length and kind, half of them sorted.")] = 200,
+    rows: Annotated[
+        int, typer.Option(min=2, help="Test sequences per kind and length beyond training, half of them sorted.")
+    ] = 200,
     workers: Annotated[int | None, typer.Option(min=1, help="Cells at a time; default: one per core.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small grid with one seed, in a few minutes.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Train the cells anew that are there.")] = False,
@@ -137,6 +139,8 @@ def check_cells(cells: list, output: Path, overwrite: bool) -> list:
 
 def study(cells: list, output: Path, lengths, rows: int, workers: int | None, overwrite: bool):
     """Runs the cells and writes all rows and figures; the summary, and the cells that failed."""
+    from transformers.utils.logging import disable_progress_bar
+
     from headcount.analysis.extrapolation import StudyInterrupted, gather_rows, run_cells, write_rows
     from headcount.analysis.length_summary import summarize
     from headcount.analysis.position_mathematics import check_mathematics
@@ -144,6 +148,7 @@ def study(cells: list, output: Path, lengths, rows: int, workers: int | None, ov
     from headcount.reports.length_figures import draw_length_figures
     from headcount.reports.position_figures import draw_position_figures
 
+    disable_progress_bar()  # the study has one display of its own
     with Display(len(cells), workers or os.cpu_count() or 1) as display:
         try:
             outcome = run_cells(cells, output, lengths, rows, workers, overwrite, display.show)

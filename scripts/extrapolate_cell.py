@@ -7,6 +7,7 @@ Reads an order per line (JSON: the cell, its folder, the lengths and the number 
 import json
 import os
 import shutil
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -16,7 +17,7 @@ def work(order: dict) -> None:
     """Leaves a run folder with the rows of every length analysis; what is there already is not computed again."""
     import torch
 
-    from headcount.analysis.extrapolation import CELL_RESULTS, asked_lengths
+    from headcount.analysis.extrapolation import CELL_RESULTS, was_asked
     from headcount.trainers.loop import RunOptions, train
     from headcount.trainers.recipe import load_recipe
     from headcount.trainers.run_folder import write_rows
@@ -30,14 +31,14 @@ def work(order: dict) -> None:
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # a finished cell has no use for them
 
     model, _, corpus = load_run(folder)
-    facts, asked = describe(order, model.config), set(asked_lengths(folder))
-    lengths = sorted(asked | set(order["lengths"]))
+    facts, before = describe(order, model.config), was_asked(folder)
+    lengths = sorted({*before["lengths"], *order["lengths"]})
+    changed = lengths != before["lengths"] or order["rows"] != before["rows"]
     for name in CELL_RESULTS:
-        stale = name in ("lengths", "dilution") and not set(order["lengths"]) <= asked
-        if stale or not (folder / "results" / f"{name}.json").exists():
+        if (changed and name in ("lengths", "dilution")) or not (folder / "results" / f"{name}.json").exists():
             rows = measure(name, model, corpus, lengths, order["rows"])
             write_rows(folder, name, [{**facts, **row} for row in rows])
-    write_rows(folder, "asked_lengths", lengths)
+    write_rows(folder, "asked", [{"lengths": lengths, "rows": order["rows"]}])
 
 
 def measure(name: str, model, corpus, lengths: list[int], rows: int) -> list[dict]:
@@ -83,14 +84,17 @@ def describe(order: dict, config) -> dict:
 
 
 def main() -> None:
-    from headcount.trainers.loop import TrainingStopped
+    from headcount.trainers.loop import Interrupted, TrainingStopped
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a study in the background is started without it
     answers, sys.stdout = sys.stdout, sys.stderr  # whatever a library prints is no answer
     for line in sys.stdin:
         order, error = json.loads(line), None
         print(f"== {order['folder']}", file=sys.stderr, flush=True)
         try:
             work(order)
+        except Interrupted:
+            return
         except (ValueError, OSError, RuntimeError, TrainingStopped) as problem:
             traceback.print_exc()
             error = f"{problem}" or type(problem).__name__
