@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from .length_grid import Cell
+from .length_grid import KINDS, Cell
 
 
 WORKER = "headcount.scripts.extrapolate_cell"
@@ -109,6 +109,7 @@ def run_cells(
     output: Path,
     lengths: Iterable[int],
     rows: int = 200,
+    kinds: Iterable[str] = KINDS,
     workers: int | None = None,
     overwrite: bool = False,
     progress: Callable[[Outcome, dict[str, str]], None] | None = None,
@@ -117,10 +118,11 @@ def run_cells(
 
     `progress` is called twice a second with what is done and, by name, where the running cells are.
     """
-    outcome, stopping, lengths = Outcome(), threading.Event(), sorted(set(lengths))
+    outcome, stopping = Outcome(), threading.Event()
+    asked = {"lengths": sorted(set(lengths)), "kinds": [kind for kind in KINDS if kind in set(kinds)], "rows": rows}
     waiting: SimpleQueue[Cell] = SimpleQueue()
     for cell in cells:
-        if not overwrite and is_finished(output / "cells" / cell.name, lengths, rows):
+        if not overwrite and is_finished(output / "cells" / cell.name, asked):
             outcome.done.append(cell.name)
         else:
             waiting.put(cell)
@@ -133,8 +135,8 @@ def run_cells(
                 cell = waiting.get_nowait()
             except Empty:
                 break
-            order = asdict(cell) | {"lengths": lengths, "rows": rows, "overwrite": overwrite}
-            error = worker.run(cell, order | {"folder": str(output / "cells" / cell.name)})
+            folder = str(output / "cells" / cell.name)
+            error = worker.run(cell, asdict(cell) | {"asked": asked, "folder": folder, "overwrite": overwrite})
             if error is None:
                 outcome.done.append(cell.name)
             elif not stopping.is_set():
@@ -178,18 +180,27 @@ def note_termination():
     return signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
-def is_finished(folder: Path, lengths: Iterable[int], rows: int) -> bool:
-    """Whether a cell is trained, and measured at these lengths at least, with as many rows."""
-    if not all((folder / "results" / f"{name}.json").exists() for name in CELL_RESULTS):
-        return False
-    asked = was_asked(folder)
-    return rows == asked["rows"] and set(lengths) <= set(asked["lengths"])
+def is_finished(folder: Path, asked: dict) -> bool:
+    """Whether a cell is trained, and everything that is asked for is measured."""
+    there = all((folder / "results" / f"{name}.json").exists() for name in CELL_RESULTS)
+    return there and join_asked(was_asked(folder), asked) == was_asked(folder)
 
 
-def was_asked(folder: Path) -> dict:
-    """With what a cell was measured: `lengths`, and `rows` for each; nothing if it has not been."""
+def was_asked(folder: Path) -> dict | None:
+    """What a cell was measured for: `lengths`, `kinds`, and `rows` for each; None if it has not been."""
     path = folder / "results" / "asked.json"
-    return json.loads(path.read_text())[0] if path.exists() else {"lengths": [], "rows": None}
+    return json.loads(path.read_text())[0] if path.exists() else None
+
+
+def join_asked(before: dict | None, asked: dict) -> dict:
+    """What to measure so that nothing gets lost that was measured before."""
+    if before is None:
+        return asked
+    return {
+        "lengths": sorted({*before["lengths"], *asked["lengths"]}),
+        "kinds": [kind for kind in KINDS if kind in before["kinds"] or kind in asked["kinds"]],
+        "rows": asked["rows"],
+    }
 
 
 def where_is(output: Path, name: str) -> str:

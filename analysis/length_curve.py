@@ -14,14 +14,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..data_builders.sortedness import SHORTEST, SORTED
+from ..data_builders.sortedness import SORTED
 from ..data_builders.sortedness_corpus import SortednessCorpus
 from ..data_builders.tokenization import encode_sortedness
 from .attention_spread import entropy_share
+from .length_grid import KINDS
 from .statistics import rate
 
 
-KINDS = tuple(SHORTEST)
 ALWAYS = 256
 LONG = 1024  # beyond it fewer rows, and only for models that still get nearly everything right
 SURVIVES = 0.9
@@ -34,6 +34,7 @@ def measure_lengths(
     corpus: SortednessCorpus,
     lengths: Iterable[int],
     rows: int = 200,
+    kinds: Iterable[str] = KINDS,
     progress: Callable[[dict], None] | None = None,
 ) -> list[dict]:
     """Rows: accuracy by length and kind of negative, each against as many sorted sequences."""
@@ -45,7 +46,7 @@ def measure_lengths(
         entropy = None
         if length <= LONG and not no_room(model.config, length):
             entropy = entropy_share(model, test_rows(corpus, "swap", length, rows)["values"])
-        for kind in KINDS:
+        for kind in kinds:
             place = {"metric": "accuracy", "length": length, "kind": kind}
             reason = no_room(model.config, length) or why_not(length, before.get(kind))
             if reason:

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 from ..configuration.choices import NORMALIZERS, POOLERS, POSITION_ENCODINGS, POSITION_SCHEMES
 from ..configuration.rules import nearest
+from ..data_builders.choices import KINDS as ALL_KINDS
 
 
 STUDY_RECIPE = "length-study"
+KINDS = tuple(kind for kind in ALL_KINDS if kind != "sorted")
 
 # What may follow an encoding's name after a plus sign, in the order in which names are written.
 MODIFIERS = {
@@ -47,7 +49,7 @@ QUICK_VARIANTS = ("sinusoidal", "learned", "none", "alibi_directional", "none+ca
 QUICK_POOLINGS = ("max",)
 QUICK_SEEDS = (0,)
 QUICK_LENGTHS = (8, 16, 32, 64, 128, 256)
-QUICK_SETTINGS = ("training.steps=500",)
+QUICK_SETTINGS = ("training.steps=800",)
 
 
 @dataclass(frozen=True)

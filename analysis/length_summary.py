@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from .length_curve import KINDS
+from .length_grid import KINDS
 from .statistics import rate
 
 

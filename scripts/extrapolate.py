@@ -29,6 +29,7 @@ def main(
     normalizers: Annotated[str | None, typer.Option(help="Every encoding with each: softmax,log_n.")] = None,
     seeds: Annotated[str | None, typer.Option(help="Comma-separated seeds; default 0,1,2.")] = None,
     lengths: Annotated[str | None, typer.Option(help="Comma-separated lengths to test; default 8-16 to 4096.")] = None,
+    kinds: Annotated[str | None, typer.Option(help="Comma-separated negatives; default shuffle,swap,move.")] = None,
     recipes: Annotated[
         str | None, typer.Option(help="Comma-separated recipes to study as they stand, instead of a grid.")
     ] = None,
@@ -59,6 +60,9 @@ def main(
     try:
         tested = numbers("--lengths", lengths, 2) or (grid.QUICK_LENGTHS if quick else grid.DEFAULT_LENGTHS)
         chosen = numbers("--seeds", seeds, 0) or (grid.QUICK_SEEDS if quick else grid.DEFAULT_SEEDS)
+        negatives = names("--kinds", kinds) or list(grid.KINDS)
+        for kind in negatives:
+            grid.check_name("kind", kind, grid.KINDS)
         if recipes is not None:
             cells = grid.recipe_cells(names("--recipes", recipes), chosen, set_ or ())
         else:
@@ -76,7 +80,7 @@ def main(
     if dry_run:
         print(json.dumps([cell.name for cell in cells]) if as_json else "\n".join(cell.name for cell in cells))
         return
-    summary, failed = study(cells, output, tested, rows, workers, overwrite)
+    summary, failed = study(cells, output, workers, overwrite, lengths=tested, kinds=negatives, rows=rows)
     print(json.dumps(summary, indent=1) if as_json else table(summary))
     for name, reason in failed.items():
         print(f"headcount: cell {name} failed: {reason}", file=sys.stderr)
@@ -137,7 +141,7 @@ def check_cells(cells: list, output: Path, overwrite: bool) -> list:
     return possible
 
 
-def study(cells: list, output: Path, lengths, rows: int, workers: int | None, overwrite: bool):
+def study(cells: list, output: Path, workers: int | None, overwrite: bool, **asked):
     """Runs the cells and writes all rows and figures; the summary, and the cells that failed."""
     from transformers.utils.logging import disable_progress_bar
 
@@ -151,7 +155,7 @@ def study(cells: list, output: Path, lengths, rows: int, workers: int | None, ov
     disable_progress_bar()  # the study has one display of its own
     with Display(len(cells), workers or os.cpu_count() or 1) as display:
         try:
-            outcome = run_cells(cells, output, lengths, rows, workers, overwrite, display.show)
+            outcome = run_cells(cells, output, workers=workers, overwrite=overwrite, progress=display.show, **asked)
         except StudyInterrupted as stopped:
             print(f"headcount: {stopped}", file=sys.stderr)
             raise typer.Exit(130) from stopped

@@ -1,6 +1,6 @@
 """The worker of `headcount extrapolate`: trains and measures one cell of the study after the other.
 
-Reads an order per line (JSON: the cell, its folder, the lengths and the number of rows), and answers each with a line:
+Reads an order per line (JSON: the cell, its folder, what is asked for), and answers each with a line:
 {"error": null}, or a sentence about what went wrong. What it has to say beside that goes to standard error.
 """
 
@@ -17,7 +17,7 @@ def work(order: dict) -> None:
     """Leaves a run folder with the rows of every length analysis; what is there already is not computed again."""
     import torch
 
-    from headcount.analysis.extrapolation import CELL_RESULTS, was_asked
+    from headcount.analysis.extrapolation import CELL_RESULTS, join_asked, was_asked
     from headcount.trainers.loop import RunOptions, train
     from headcount.trainers.recipe import load_recipe
     from headcount.trainers.run_folder import write_rows
@@ -32,16 +32,15 @@ def work(order: dict) -> None:
 
     model, _, corpus = load_run(folder)
     facts, before = describe(order, model.config), was_asked(folder)
-    lengths = sorted({*before["lengths"], *order["lengths"]})
-    changed = lengths != before["lengths"] or order["rows"] != before["rows"]
+    asked = join_asked(before, order["asked"])
     for name in CELL_RESULTS:
-        if (changed and name in ("lengths", "dilution")) or not (folder / "results" / f"{name}.json").exists():
-            rows = measure(name, model, corpus, lengths, order["rows"])
-            write_rows(folder, name, [{**facts, **row} for row in rows])
-    write_rows(folder, "asked", [{"lengths": lengths, "rows": order["rows"]}])
+        changed = asked != before and name in ("lengths", "dilution")
+        if changed or not (folder / "results" / f"{name}.json").exists():
+            write_rows(folder, name, [{**facts, **row} for row in measure(name, model, corpus, **asked)])
+    write_rows(folder, "asked", [asked])
 
 
-def measure(name: str, model, corpus, lengths: list[int], rows: int) -> list[dict]:
+def measure(name: str, model, corpus, lengths: list[int], kinds: list[str], rows: int) -> list[dict]:
     from headcount.analysis.dilution import dilution
     from headcount.analysis.length_curve import measure_lengths
     from headcount.analysis.neighbour_head import neighbour_head
@@ -53,7 +52,7 @@ def measure(name: str, model, corpus, lengths: list[int], rows: int) -> list[dic
         print(f"measured length {row['length']}", file=sys.stderr, flush=True)
 
     analyses = {
-        "lengths": lambda: measure_lengths(model, corpus, lengths, rows, say),
+        "lengths": lambda: measure_lengths(model, corpus, lengths, rows, kinds, say),
         "dilution": lambda: dilution(model, corpus, [n for n in lengths if n >= longest_trained]),
         "shifts": lambda: shifted_positions(model, corpus),
         "neighbour": lambda: neighbour_head(model, corpus),

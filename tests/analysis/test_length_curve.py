@@ -115,17 +115,17 @@ def test_neighbour_weight_reads_the_right_cell(corpus):
     assert 0 < entropy_share(model, values) < 1
 
 
-def test_mean_pooling_dilutes_one_exchange_as_1_over_length_and_max_pooling_does_not(corpus):
-    """With a window, only the tokens around the exchange change, so the mean over L tokens changes as 1/L."""
-    slopes = {}
-    for pooling in ("mean", "max"):
-        model = sortedness_model(position_embedding_type="rotary", attention_window=2, pooling_type=pooling)
-        rows = dilution(model, corpus, [16, 64, 256], sequences=20)
-        slopes[pooling] = next(row["value"] for row in rows if row["metric"] == "signal_exponent")
-        margins = [row for row in rows if row["metric"] == "margin"]
-        assert {row["class"] for row in margins} == {"sorted", "swap"} and all(row["n"] == 20 for row in margins)
-    assert slopes["mean"] == pytest.approx(-1.0, abs=0.25)
-    assert slopes["max"] > -0.6
+def test_mean_pooling_dilutes_one_exchange_as_1_over_length(corpus):
+    """With a window, only the tokens around the exchange change, so the mean over L tokens changes as 1/L.
+
+    What max pooling does is up to training: without any, no feature has its maximum at the exchange.
+    """
+    model = sortedness_model(position_embedding_type="rotary", attention_window=2, pooling_type="mean")
+    rows = dilution(model, corpus, [16, 64, 256], sequences=20)
+    (slope,) = (row for row in rows if row["metric"] == "signal_exponent")
+    assert slope["value"] == pytest.approx(-1.0, abs=0.25) and slope["lengths"] == [16, 64, 256]
+    margins = [row for row in rows if row["metric"] == "margin"]
+    assert {row["class"] for row in margins} == {"sorted", "swap"} and all(row["n"] == 20 for row in margins)
 
 
 def test_log_n_keeps_the_weight_that_softmax_spreads(corpus):
