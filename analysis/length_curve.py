@@ -44,8 +44,6 @@ def measure_lengths(
         if not is_testable(corpus, length):
             continue
         entropy = None
-        if length <= LONG and not no_room(model.config, length):
-            entropy = entropy_share(model, test_rows(corpus, "swap", length, rows)["values"])
         for kind in kinds:
             place = {"metric": "accuracy", "length": length, "kind": kind}
             reason = no_room(model.config, length) or why_not(length, before.get(kind))
@@ -53,6 +51,8 @@ def measure_lengths(
                 found.append({**place, "value": None, "n": 0, "interval": None, "not_measured": reason})
                 continue
             split = test_rows(corpus, kind, length, rows_at(length, rows))
+            if entropy is None and length <= LONG:
+                entropy = entropy_share(model, split["values"])
             predicted = (sorted_margin(model, split["values"]) > 0).astype(np.int64)
             before[kind] = {**place, **class_rates(predicted, split["label"]), "entropy_share": entropy}
             if kind != "shuffle" and length > corpus.options.max_length:

@@ -41,7 +41,7 @@ DEFAULT_VARIANTS = (
     "none+causal+log_n",
     "sinusoidal+causal+randomized",
 )
-DEFAULT_POOLINGS = ("mean", "max", "violation")
+DEFAULT_POOLINGS = ("max", "mean", "violation")
 DEFAULT_SEEDS = (0, 1, 2)
 DEFAULT_LENGTHS = (*range(8, 17), 32, 64, 128, 256, 512, 1024, 4096)
 
@@ -107,7 +107,7 @@ def make_grid(
 ) -> list[Cell]:
     """Every variant with every pooling and seed; `schemes` and `normalizers`, where given, multiply the variants.
 
-    Seeds come first in the order of work, so that a study that was stopped early has all variants, with fewer seeds.
+    A study that was stopped early has all variants, with fewer poolings and seeds: that is the order of work.
     """
     variants, poolings = [parse_variant(text) for text in variants], list(poolings)
     for pooling in poolings:
@@ -129,8 +129,8 @@ def make_grid(
             ),
         )
         for seed in seeds
-        for variant in variants
         for pooling in poolings
+        for variant in variants
     ]
 
 

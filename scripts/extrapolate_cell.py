@@ -36,24 +36,27 @@ def work(order: dict) -> None:
     for name in CELL_RESULTS:
         changed = asked != before and name in ("lengths", "dilution")
         if changed or not (folder / "results" / f"{name}.json").exists():
-            write_rows(folder, name, [{**facts, **row} for row in measure(name, model, corpus, **asked)])
+            write_rows(folder, name, [{**facts, **row} for row in measure(name, model, corpus, folder, asked)])
     write_rows(folder, "asked", [asked])
 
 
-def measure(name: str, model, corpus, lengths: list[int], kinds: list[str], rows: int) -> list[dict]:
+def measure(name: str, model, corpus, folder: Path, asked: dict) -> list[dict]:
     from headcount.analysis.dilution import dilution
     from headcount.analysis.length_curve import measure_lengths
     from headcount.analysis.neighbour_head import neighbour_head
     from headcount.analysis.position_shift import shifted_positions
 
-    longest_trained = corpus.options.max_length
-
     def say(row: dict) -> None:
         print(f"measured length {row['length']}", file=sys.stderr, flush=True)
 
+    def lengths_reached() -> set[int]:
+        """The longest training length, and those beyond at which there was an accuracy to measure."""
+        rows = json.loads((folder / "results" / "lengths.json").read_text())
+        return {r["length"] for r in rows if r["value"] is not None and r["length"] >= corpus.options.max_length}
+
     analyses = {
-        "lengths": lambda: measure_lengths(model, corpus, lengths, rows, kinds, say),
-        "dilution": lambda: dilution(model, corpus, [n for n in lengths if n >= longest_trained]),
+        "lengths": lambda: measure_lengths(model, corpus, **asked, progress=say),
+        "dilution": lambda: dilution(model, corpus, lengths_reached()),
         "shifts": lambda: shifted_positions(model, corpus),
         "neighbour": lambda: neighbour_head(model, corpus),
     }
