@@ -23,7 +23,8 @@ from .statistics import rate
 
 
 ALWAYS = 256
-LONG = 1024  # beyond it fewer rows, and only for models that still get nearly everything right
+LONG = 1024  # beyond it one kind and fewer rows, and only for models that still get nearly everything right
+FEWEST = 20
 SURVIVES = 0.9
 TOKENS_PER_BATCH = 16_384
 CELLS_PER_BATCH = 2**24  # of an attention map
@@ -39,6 +40,8 @@ def measure_lengths(
 ) -> list[dict]:
     """Rows: accuracy by length and kind of negative, each against as many sorted sequences."""
     model.eval()
+    kinds = list(kinds)
+    hardest = "swap" if "swap" in kinds else kinds[0]
     found, before = [], {}
     for length in sorted(set(lengths)):
         if not is_testable(corpus, length):
@@ -46,7 +49,7 @@ def measure_lengths(
         entropy = None
         for kind in kinds:
             place = {"metric": "accuracy", "length": length, "kind": kind}
-            reason = no_room(model.config, length) or why_not(length, before.get(kind))
+            reason = no_room(model.config, length) or why_not(length, before.get(kind), kind == hardest)
             if reason:
                 found.append({**place, "value": None, "n": 0, "interval": None, "not_measured": reason})
                 continue
@@ -70,8 +73,8 @@ def is_testable(corpus: SortednessCorpus, length: int) -> bool:
 
 
 def rows_at(length: int, rows: int) -> int:
-    """Even, so that the classes balance; beyond `LONG` as many as keep the number of tokens."""
-    return rows if length <= LONG else max(2, rows * LONG // length // 2 * 2)
+    """Beyond `LONG` as many as keep the cost, which grows with the square; even, so that the classes balance."""
+    return rows if length <= LONG else min(rows, max(FEWEST, rows * LONG**2 // length**2 // 2 * 2))
 
 
 def test_rows(corpus: SortednessCorpus, kind: str, length: int, count: int) -> dict[str, NDArray]:
@@ -91,8 +94,10 @@ def no_room(config, length: int) -> str | None:
     return None
 
 
-def why_not(length: int, before: dict | None) -> str | None:
+def why_not(length: int, before: dict | None, hardest: bool) -> str | None:
     """Why a length is not worth measuring, given the row of the last one that was; None if it is."""
+    if length > LONG and not hardest:
+        return f"beyond {LONG:,} only the hardest kind is measured"
     if length <= ALWAYS or before is None:
         return None
     if before["interval"][0] <= before["majority_class_rate"]:
