@@ -8,7 +8,6 @@ from .statistics import rate
 
 LEARNED = 0.95  # accuracy at the training lengths from which on a model counts as having learned the task
 HOLDS = 0.99
-TRAINED_UP_TO = 16
 
 
 def summarize(rows: list[dict]) -> list[dict]:
@@ -31,10 +30,12 @@ def summarize(rows: list[dict]) -> list[dict]:
 
 def summarize_group(variant: str, pooling: str, kind: str, by_seed: dict[int, list[dict]]) -> dict:
     seeds = sorted(by_seed)
+    example = by_seed[seeds[0]][0]
+    longest_trained = example["trained"][1]
     measured = {
         seed: sorted((r for r in by_seed[seed] if r["value"] is not None), key=lambda r: r["length"]) for seed in seeds
     }
-    trained = {seed: pooled([r for r in measured[seed] if r["length"] <= TRAINED_UP_TO]) for seed in seeds}
+    trained = {seed: pooled([r for r in measured[seed] if r["length"] <= longest_trained]) for seed in seeds}
     learned = [seed for seed in seeds if trained[seed] and trained[seed]["value"] >= LEARNED]
     one_class = {seed: first_one_class(measured[seed]) for seed in seeds}
     flags = []
@@ -42,17 +43,17 @@ def summarize_group(variant: str, pooling: str, kind: str, by_seed: dict[int, li
         flags.append("never learned in distribution")
     if any(length is not None for length in one_class.values()):
         flags.append("predicts one class only")
-    lengths = sorted({r["length"] for seed in seeds for r in measured[seed] if r["length"] > TRAINED_UP_TO})
-    example = by_seed[seeds[0]][0]
+    lengths = sorted({r["length"] for seed in seeds for r in measured[seed] if r["length"] > longest_trained})
     return {
         "metric": "summary",
         "variant": variant,
         "pooling": pooling,
         "kind": kind,
+        "trained": example["trained"],
         "built_in": example["built_in"],
         "seeds": seeds,
         "learned": len(learned),
-        "in_distribution": pooled([r for seed in seeds for r in measured[seed] if r["length"] <= TRAINED_UP_TO]),
+        "in_distribution": pooled([r for seed in seeds for r in measured[seed] if r["length"] <= longest_trained]),
         "in_distribution_by_seed": {str(seed): trained[seed] and trained[seed]["value"] for seed in seeds},
         "accuracy": {
             str(length): {
@@ -64,7 +65,7 @@ def summarize_group(variant: str, pooling: str, kind: str, by_seed: dict[int, li
             }
             for length in lengths
         },
-        "holds_to": {str(seed): holds_to(measured[seed]) for seed in seeds},
+        "holds_to": {str(seed): holds_to(measured[seed], longest_trained) for seed in seeds},
         "one_class_from": {str(seed): one_class[seed] for seed in seeds},
         "flags": flags,
     }
@@ -76,14 +77,14 @@ def pooled(rows: list[dict]) -> dict | None:
     return rate(round(sum(r["value"] * r["n"] for r in rows)), sum(r["n"] for r in rows))
 
 
-def holds_to(rows: list[dict]) -> int:
+def holds_to(rows: list[dict], longest_trained: int) -> int:
     """The longest length up to which everything measured is right in 99 % or more; training lengths count as one."""
-    trained = pooled([r for r in rows if r["length"] <= TRAINED_UP_TO])
+    trained = pooled([r for r in rows if r["length"] <= longest_trained])
     if trained is None or trained["value"] < HOLDS:
         return 0
-    longest = TRAINED_UP_TO
+    longest = longest_trained
     for row in rows:
-        if row["length"] > TRAINED_UP_TO:
+        if row["length"] > longest_trained:
             if row["value"] < HOLDS:
                 break
             longest = row["length"]

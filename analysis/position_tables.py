@@ -14,7 +14,6 @@ from ..modeling.position_encodings import POSITION_ENCODINGS, sinusoid
 SHOWN = 48  # positions of a table
 REACH = 32  # distances on each side
 SIZE = 64
-TRAINED = 16  # the longest training length of every cell
 
 
 def position_rows(output: Path) -> list[dict]:
@@ -25,23 +24,24 @@ def position_rows(output: Path) -> list[dict]:
     """
     trained = trained_encodings(output / "cells")
     rows = [table_row("sinusoidal", sinusoid(torch.arange(SHOWN)[None], SIZE)[0], "computed", None)]
-    for variant, (encoding, cell) in trained.items():
+    for variant, (encoding, cell, trained_up_to) in trained.items():
         if isinstance(encoding, POSITION_ENCODINGS["learned"]):
-            rows.append(table_row(variant, learned_table(encoding), cell, trained_up_to=TRAINED))
+            rows.append(table_row(variant, learned_table(encoding), cell, trained_up_to))
     for name, kind in POSITION_ENCODINGS.items():
         same = [found for found in trained.values() if type(found[0]) is kind and list(found[0].parameters())]
-        rows += score_rows(name, *(same[0] if same else untrained_encoding(name)))
+        rows += score_rows(name, *(same[0][:2] if same else untrained_encoding(name)))
     return rows
 
 
-def trained_encodings(cells: Path) -> dict[str, tuple[torch.nn.Module, str]]:
-    """Variant -> the encoding of its first finished cell, and the cell's name."""
+def trained_encodings(cells: Path) -> dict[str, tuple[torch.nn.Module, str, int]]:
+    """Variant -> the encoding of its first finished cell, the cell's name, and its longest training length."""
     found = {}
     for path in sorted(cells.glob("*/results/lengths.json")):
-        folder, variant = path.parent.parent, json.loads(path.read_text())[0]["variant"]
+        folder, row = path.parent.parent, json.loads(path.read_text())[0]
+        variant = row["variant"]
         if variant not in found:
             model = HeadcountForSequenceClassification.from_pretrained(folder / "model")
-            found[variant] = (model.model.encoder.position_encoding.eval(), folder.name)
+            found[variant] = (model.model.encoder.position_encoding.eval(), folder.name, row["trained"][1])
     return found
 
 
@@ -89,7 +89,7 @@ def score_rows(name: str, encoding, source: str) -> list[dict]:
     keys = torch.arange(REACH, 3 * REACH + 1)[None]
     base = {"metric": "scores", "encoding": name, "source": source, "distance": distances}
     if type(encoding).embed is not POSITION_ENCODINGS["none"].embed:
-        places = torch.arange(4 * REACH if name == "sinusoidal" else min(TRAINED, encoding.table.shape[0]))
+        places = torch.arange(4 * REACH if name == "sinusoidal" else min(2 * REACH, encoding.table.shape[0]))
         width = SIZE if name == "sinusoidal" else encoding.table.shape[1]
         vectors = encoding.embed(torch.zeros(1, len(places), width), places[None])[0]
         cosine = torch.nn.functional.normalize(vectors, dim=-1)

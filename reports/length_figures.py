@@ -8,7 +8,6 @@ from pathlib import Path
 from .drawing import COLORS, DASHES, MARKERS, new_figure, save_figure, tidy
 
 
-TRAINED = (8, 16)
 KIND_TITLES = {"swap": "two neighbours exchanged", "move": "one element moved", "shuffle": "random order"}
 POOLING_ORDER = ("mean", "max", "violation")
 COLUMNS = 4
@@ -76,7 +75,7 @@ def extrapolation_curves(rows: list[dict], kind: str):
     lengths = sorted({row["length"] for row in rows})
     figure, axes = panels([variant for (variant,) in variants], sharex=True, sharey=True)
     for axis, (variant,) in zip(axes, variants, strict=True):
-        axis.axvspan(*TRAINED, color="#000000", alpha=0.08, lw=0)
+        axis.axvspan(*rows[0]["trained"], color="#000000", alpha=0.08, lw=0)
         axis.axhline(50, color="#666666", lw=0.8, ls=":")
         own = [row for row in rows if row["variant"] == variant and row["value"] is not None]
         for (pooling, _), series in by(own, "pooling", "seed").items():

@@ -188,7 +188,7 @@ class Display:
     def show(self, outcome, running: dict[str, str]) -> None:
         finished = [*outcome.done, *outcome.failed]
         if self.said is None:  # what was there before the study went on
-            self.said = set(finished) if len(finished) == len(outcome.done) else set()
+            self.said = set(outcome.done)
             if self.said:
                 print(f"{len(self.said)} cells were finished already", file=sys.stderr)
             self.bar.update(len(self.said))

@@ -31,7 +31,7 @@ def work(order: dict) -> None:
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # a finished cell has no use for them
 
     model, _, corpus = load_run(folder)
-    facts, before = describe(order, model.config), was_asked(folder)
+    facts, before = describe(order, model.config, corpus.options), was_asked(folder)
     asked = join_asked(before, order["asked"])
     for name in CELL_RESULTS:
         changed = asked != before and name in ("lengths", "dilution")
@@ -63,7 +63,7 @@ def measure(name: str, model, corpus, folder: Path, asked: dict) -> list[dict]:
     return analyses[name]()
 
 
-def describe(order: dict, config) -> dict:
+def describe(order: dict, config, data) -> dict:
     """What every row of the cell begins with: read off the model itself, with what was built in by hand."""
     built_in = {
         "directional heads": config.position_embedding_type == "alibi_directional",
@@ -81,6 +81,7 @@ def describe(order: dict, config) -> dict:
         "direction": config.attention_direction,
         "window": config.attention_window,
         "seed": order["seed"],
+        "trained": [data.min_length, data.max_length],
         "built_in": [name for name, used in built_in.items() if used],
     }
 

@@ -33,7 +33,7 @@ def test_every_default_variant_is_a_model_of_its_own():
 def test_default_grid_has_every_variant_pooling_and_seed_once():
     names = [cell.name for cell in make_grid()]
     assert len(names) == len(set(names)) == 12 * 3 * 3
-    assert names[0] == "sinusoidal-mean-0" and names[-1].endswith("-2")
+    assert names[0] == "sinusoidal-max-0" and names[-1].endswith("-2")
 
 
 def test_names_are_put_in_order():
@@ -65,7 +65,8 @@ def test_recipes_are_cells_too():
 
 
 def length_row(seed, length, right, n=200, one_class=False):
-    base = {"variant": "x", "pooling": "max", "kind": "swap", "seed": seed, "length": length, "built_in": []}
+    base = {"variant": "x", "pooling": "max", "kind": "swap", "seed": seed, "length": length}
+    base |= {"trained": [8, 16], "built_in": []}
     if right is None:
         return {**base, "value": None, "n": 0, "interval": None, "not_measured": "at chance at length 256"}
     return {**base, **rate(right, n), "one_class_only": one_class}

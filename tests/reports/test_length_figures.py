@@ -9,6 +9,7 @@ from headcount.reports.position_figures import best_cell
 
 def accuracy(variant, pooling, seed, length, value):
     place = {"variant": variant, "pooling": pooling, "seed": seed, "length": length, "kind": "swap"}
+    place["trained"] = [8, 16]
     interval = None if value is None else [value - 0.02, min(1.0, value + 0.02)]
     return {**place, "value": value, "interval": interval, "n": 200 if value is not None else 0}
 
