@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import data, env, evaluate, heads, ls, prune, push, train
+from . import data, env, evaluate, extrapolate, heads, ls, prune, push, train
 
 
 app = typer.Typer(
@@ -18,14 +18,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("data")(data.main)
-app.command("env")(env.main)
-app.command("evaluate")(evaluate.main)
-app.command("heads")(heads.main)
-app.command("ls")(ls.main)
-app.command("prune")(prune.main)
-app.command("push")(push.main)
-app.command("train")(train.main)
+for verb in (data, env, evaluate, extrapolate, heads, ls, prune, push, train):
+    app.command(verb.__name__.rsplit(".", 1)[1])(verb.main)
 
 
 def print_version(wanted: bool) -> None:
