@@ -4,6 +4,7 @@ A study has them in runs/*, heads/, pruned/ and length/. A folder that is itself
 `headcount heads`, `prune` or `extrapolate` wrote) is read as a study of that one part.
 """
 
+import hashlib
 import json
 import os
 from dataclasses import dataclass, field
@@ -74,6 +75,7 @@ class Study:
     about: dict
     runs: list[Run]
     parts: dict[str, Part]
+    studied: str | None = None  # the run whose heads were studied, known by its weights
 
     def rows(self, part: str, name: str) -> Rows:
         return self.parts[part].rows.get(name, []) if part in self.parts else []
@@ -101,7 +103,18 @@ def read_study(folder: Path) -> Study:
             f"{folder} holds no results; expected a folder with runs/, heads/, pruned/ or length/, or a finished run."
         )
     about = read_json(folder / "study.json", dict) if (folder / "study.json").exists() else {}
-    return Study(folder, about, runs, parts)
+    return Study(folder, about, runs, parts, studied_run(folder, runs, parts.get("heads")))
+
+
+def studied_run(folder: Path, runs: list[Run], heads: Part | None) -> str | None:
+    """The run whose weights have the hash that the head study noted."""
+    note = folder / heads.path / "heads.json" if heads else None
+    wanted = read_json(note, dict).get("weights") if note and note.exists() else None
+    for run in runs:
+        weights = folder / run.path / "model" / "model.safetensors"
+        if wanted and weights.exists() and hashlib.sha256(weights.read_bytes()).hexdigest() == wanted:
+            return run.name
+    return None
 
 
 def read_run(path: Path, study: Path) -> Run:

@@ -1,13 +1,33 @@
 """Figures in words, the same way everywhere: a value never stands without its n and interval."""
 
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`figure` is the one number to look at, `text` the sentence with n and interval, `source` the file of rows."""
+
+    figure: str
+    text: str
+    source: str
+
 
 def percent(value: float, digits: int = 2) -> str:
-    """99.95 %, and 100 % only where it is exact; a value that would round to it shows more digits."""
+    """99.95 %; 100 % and 0 % only where they are exact, else `> 99.99 %` and `< 0.01 %`."""
     if value in (0, 1):
         return f"{100 * value:.0f} %"
-    while digits < 6 and f"{100 * value:.{digits}f}" in (f"{100:.{digits}f}", f"{0:.{digits}f}"):
-        digits += 1
+    step = 10**-digits
+    if 100 - step / 2 <= 100 * value < 100:
+        return f"> {100 - step:.{digits}f} %"
+    if 0 < 100 * value < step / 2:
+        return f"< {step:.{digits}f} %"
     return f"{100 * value:.{digits}f} %"
+
+
+def at_least(values: list[float], digits: int = 2) -> str:
+    """The lowest of several, marked as such."""
+    lowest = percent(min(values), digits)
+    return lowest if len(values) == 1 or min(values) == 1 else f"≥ {lowest.removeprefix('> ')}"
 
 
 def points(value: float) -> str:
