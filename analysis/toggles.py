@@ -40,7 +40,9 @@ def _written_answers(model, shown: Examples, masks: dict) -> list[dict]:
 @torch.inference_mode()
 def _named_classes(model, shown: Examples, masks: dict) -> list[dict]:
     model.eval()
-    inputs = {name: shown.rows[name].to(model.device) for name in ("input_ids", "attention_mask") if name in shown.rows}
+    inputs = {
+        name: shown.rows[name].to(model.device) for name in ("input_ids", "attention_mask") if name in shown.rows
+    }
     best = model(**inputs, **masks).logits.softmax(-1).max(-1)
     names = model.config.id2label
     return [

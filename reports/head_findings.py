@@ -94,14 +94,16 @@ def aligned_heads(rows: list[dict], source: str) -> list[Finding]:
     text = (
         f"{counted(len(heads), 'head')} that the model needs {'looks' if len(heads) == 1 else 'look'} at the operand "
         f"digits of the column being computed: {listed([row['head'] for row in heads])}. The most, {best['head']}, "
-        f"puts {percent(figure['value'], 1)} of its weight there (95 % interval {100 * low:.1f} to {100 * high:.1f} %, "
-        f"n = {figure['n']:,}; a head without preference {percent(figure['uniform'], 1)})."
+        f"puts {percent(figure['value'], 1)} of its weight there "
+        f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %, n = {figure['n']:,}; a head without preference {percent(figure['uniform'], 1)})."
     )
     return [Finding(counted(len(heads), "head"), text, source)]
 
 
 def control_of_interchange(rows: list[dict], source: str) -> list[Finding]:
-    control = next((r for r in rows if r["head"] == "none" and r["metric"] == "carry_flip" and "column" not in r), None)
+    control = next(
+        (r for r in rows if r["head"] == "none" and r["metric"] == "carry_flip" and "column" not in r), None
+    )
     if control is None or control["value"] <= 0.01:
         return []  # a quiet control is shown in the table; a noisy one must be said
     text = f"Read the carry figures with care: without any intervention {share(control)} of pairs already flip."
@@ -145,8 +147,8 @@ def best_ranking(rows: list[dict], source: str) -> list[Finding]:
         return []
     each = listed([f"{row['ranking'].replace('_', ' ')} {points(row['value'])}" for row in regrets])
     text = (
-        "Against the best of all subsets of heads, really evaluated, removing heads in the order of a ranking loses on "
-        f"average over set sizes: {each} (n = {regrets[0]['n']:,} examples, no interval over models)."
+        "Against the best of all subsets of heads, really evaluated, removing heads in the order of a ranking "
+        f"loses on average over set sizes: {each} (n = {regrets[0]['n']:,} examples, no interval over models)."
     )
     return [Finding(points(regrets[0]["value"]), text, source)]
 

@@ -28,8 +28,8 @@ def learned_in_distribution(rows: list[dict], source: str) -> list[Finding]:
     always = [row for row in rows if row["learned"] == len(row["seeds"])]
     never = [row for row in rows if row["learned"] == 0]
     text = (
-        f"Before it can go far, a model must learn at all: on {rows[0]['kind']} negatives, {len(always)} of {len(rows)} "
-        "combinations of encoding and pooling reach 95 % at the training lengths in every seed"
+        f"Before it can go far, a model must learn at all: on {rows[0]['kind']} negatives, {len(always)} of "
+        f"{len(rows)} combinations of encoding and pooling reach 95 % at the training lengths in every seed"
     )
     if always:
         text += f" ({listed([cell(row) for row in always])})"
@@ -87,7 +87,9 @@ def goes_farthest(rows: list[dict], source: str) -> list[Finding]:
 
 
 def one_class_failures(rows: list[dict], source: str) -> list[Finding]:
-    failing = [row for row in hardest_kind(rows) if any(length is not None for length in row["one_class_from"].values())]
+    failing = [
+        row for row in hardest_kind(rows) if any(length is not None for length in row["one_class_from"].values())
+    ]
     if not failing:
         return []
     each = []

@@ -32,8 +32,8 @@ def removed_together(rows: list[dict], source: str) -> list[Finding]:
         return []
     last = max(within, key=lambda row: row["removed"])
     text = (
-        f"Chosen jointly and without any further training, {last['removed']} of {heads} heads can go within one point: "
-        f"{share(last)} on the validation data on which they were chosen."
+        f"Chosen jointly and without any further training, {last['removed']} of {heads} heads can go within one "
+        f"point: {share(last)} on the validation data on which they were chosen."
     )
     return [Finding(f"{last['removed']} of {heads}", text, source)]
 
@@ -67,8 +67,8 @@ def pruned_against_control(rows: list[dict], source: str) -> list[Finding]:
         0: "so the two cannot be told apart",
     }[apart(pruned, control)]
     text = (
-        f"The same small architecture trained from scratch reaches {share(control)}, the pruned model {share(pruned)}: "
-        f"{verdict}."
+        f"The same small architecture trained from scratch reaches {share(control)}, the pruned model "
+        f"{share(pruned)}: {verdict}."
     )
     return [Finding(percent(control["value"]), text, source)]
 

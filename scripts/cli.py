@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import data, env, evaluate, heads, ls, prune, train
+from . import data, env, evaluate, heads, ls, prune, report, train
 
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command("evaluate")(evaluate.main)
 app.command("heads")(heads.main)
 app.command("ls")(ls.main)
 app.command("prune")(prune.main)
+app.command("report")(report.main)
 app.command("train")(train.main)
 
 

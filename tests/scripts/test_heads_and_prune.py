@@ -40,7 +40,16 @@ def rows_of(output, name):
 def test_heads_leaves_rows_figures_and_a_ranking(studied):
     output, answer = studied
     names = {path.stem for path in (output / "results").iterdir()}
-    assert names == {"ablation", "gradient", "specialization", "maps", "toggles", "interchange", "carry_atlas", "subsets"}
+    assert names == {
+        "ablation",
+        "gradient",
+        "specialization",
+        "maps",
+        "toggles",
+        "interchange",
+        "carry_atlas",
+        "subsets",
+    }
     for name in names - {"maps", "toggles", "carry_atlas"}:
         assert all("n" in row for row in rows_of(output, name)), name
     drops = [row for row in rows_of(output, "ablation") if "class" in row]
