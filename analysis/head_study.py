@@ -16,6 +16,7 @@ from .maps import average_rows, map_rows
 from .pruning import outcomes_of
 from .specialization import specialization
 from .subsets import MOST_HEADS, subset_rows
+from .toggles import toggle_rows
 
 
 Rows = list[dict]
@@ -69,6 +70,10 @@ def _of_one_length(examples: Examples) -> Examples:
     return examples[np.flatnonzero(length_of.reshape(-1) == counts.argmax())]
 
 
+def study_toggles(model, data: StudyData, progress=None) -> Rows:
+    return toggle_rows(model, data.shown, progress=progress and progress("toggles"))
+
+
 def study_interchange(model, data: StudyData, progress=None) -> Rows:
     if data.pairs is None:
         raise ValueError("interchange needs pairs that differ in one carry; expected addition data with pairs.")
@@ -99,6 +104,7 @@ ANALYSES: dict[str, Callable[..., Rows]] = {
     "gradient": study_gradient,
     "specialization": study_specialization,
     "maps": study_maps,
+    "toggles": study_toggles,
     "interchange": study_interchange,
     "carry_atlas": study_carry_atlas,
     "subsets": study_subsets,

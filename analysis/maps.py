@@ -31,8 +31,9 @@ def attention_maps(model, rows: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 @torch.inference_mode()
-def generated_rows(model, examples: Examples) -> dict[str, Tensor]:
-    """The rows, with the model's own greedy answers in place of the right ones."""
+def generated_rows(model, examples: Examples, masks: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
+    """The rows, with the model's own greedy answers in place of the right ones; `masks` are head masks."""
+    masks = masks or {}
     rows = dict(examples.rows)
     if examples.task != "addition":
         return rows
@@ -41,7 +42,7 @@ def generated_rows(model, examples: Examples) -> dict[str, Tensor]:
     pad = model.config.pad_token_id
     if model.config.is_encoder_decoder:
         inputs = {name: rows[name].to(model.device) for name in ("input_ids", "attention_mask") if name in rows}
-        written = model.generate(**inputs, max_new_tokens=longest, do_sample=False)[:, 1:].cpu()
+        written = model.generate(**inputs, **masks, max_new_tokens=longest, do_sample=False)[:, 1:].cpu()
         labels = torch.full((len(written), longest), pad)
         labels[:, : written.shape[1]] = written
         after_end = (labels == model.config.eos_token_id).int().cumsum(-1) - (
@@ -52,7 +53,8 @@ def generated_rows(model, examples: Examples) -> dict[str, Tensor]:
     parts = []
     for index in range(len(examples)):  # prompts of different lengths; there are only a few examples to look at
         prompt = rows["input_ids"][index : index + 1, : int((rows["labels"][index] != IGNORED).int().argmax())]
-        written = model.generate(prompt.to(model.device), max_new_tokens=longest, do_sample=False)[0].cpu()
+        prompt = prompt.to(model.device)
+        written = model.generate(prompt, **masks, max_new_tokens=longest, do_sample=False)[0].cpu()
         parts.append(written)
     width = max(map(len, parts))
     ids = torch.full((len(parts), width), pad)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import data, env, evaluate, extrapolate, heads, ls, prune, push, train
+from . import data, env, evaluate, extrapolate, heads, ls, prune, push, report, study, train
 
 
 app = typer.Typer(
@@ -18,7 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (data, env, evaluate, extrapolate, heads, ls, prune, push, train):
+for verb in (data, env, evaluate, extrapolate, heads, ls, prune, push, report, study, train):
     app.command(verb.__name__.rsplit(".", 1)[1])(verb.main)
 
 

@@ -53,8 +53,17 @@ def rows_of(output, name):
 def test_heads_leaves_rows_figures_and_a_ranking(studied):
     output, answer = studied
     names = {path.stem for path in (output / "results").iterdir()}
-    assert names == {"ablation", "gradient", "specialization", "maps", "interchange", "carry_atlas", "subsets"}
-    for name in names - {"maps", "carry_atlas"}:
+    assert names == {
+        "ablation",
+        "gradient",
+        "specialization",
+        "maps",
+        "toggles",
+        "interchange",
+        "carry_atlas",
+        "subsets",
+    }
+    for name in names - {"maps", "toggles", "carry_atlas"}:
         assert all("n" in row for row in rows_of(output, name)), name
     drops = [row for row in rows_of(output, "ablation") if "class" in row]
     assert len(drops) == 3 * 6 and all(row["n"] == 50 and len(row["interval"]) == 2 for row in drops)
@@ -87,7 +96,7 @@ def test_heads_of_a_classifier(tmp_path):
     run("train", "sortedness-tiny", "--output", tmp_path / "run", *settings)
     answer = run("heads", tmp_path / "run", "--output", tmp_path / "heads", "--rows", 40, "--mode", "zero", "--json")
     found = json.loads(answer.stdout)
-    assert set(found) == {"ablation", "gradient", "specialization", "subsets"}
+    assert set(found) == {"ablation", "gradient", "specialization", "toggles", "subsets"}
     assert {row["metric"] for row in found["ablation"]} == {"accuracy_drop", "loss_rise"}
     assert any("kind" in row for row in found["ablation"])
 

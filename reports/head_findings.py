@@ -1,0 +1,163 @@
+"""What the heads do, in sentences. Each function: rows of one analysis and their file -> findings."""
+
+from collections import Counter
+
+from .wording import Finding, counted, drop, listed, percent, points, share
+
+
+CERTAIN = 0.05  # Holm's p below which a head's drop counts
+
+
+def whole_drops(rows: list[dict], mode: str = "zero") -> list[dict]:
+    return [row for row in rows if row.get("mode") == mode and "class" in row]
+
+
+def classes_of_heads(rows: list[dict], source: str) -> list[Finding]:
+    drops = whole_drops(rows)
+    if not drops:
+        return []
+    count, sure = Counter(row["class"] for row in drops), sum(row["class_is_certain"] for row in drops)
+    text = (
+        f"Switched off one at a time, {count['critical']} of {len(drops)} heads are critical (they cost more than 10 "
+        f"points), {count['important']} important (1 to 10) and {count['redundant']} redundant (less than 1). "
+        f"For {sure} of the {len(drops)} the whole 95 % interval lies in the class "
+        f"({sum(r['class_is_certain'] for r in drops if r['class'] == 'redundant')} of the redundant ones). "
+        f"Intact: {share(drops[0]['intact'])}."
+    )
+    return [Finding(f"{count['critical']} of {len(drops)}", text, source)]
+
+
+def costliest_head(rows: list[dict], source: str) -> list[Finding]:
+    drops = whole_drops(rows)
+    if not drops:
+        return []
+    row = max(drops, key=lambda row: row["value"])
+    if row["p_holm"] >= CERTAIN:
+        return []
+    text = (
+        f"No head is needed more than {row['head']}: without it the model loses {drop(row)} and is left with "
+        f"{share(row['ablated'])}."
+    )
+    return [Finding(points(row["value"]), text, source)]
+
+
+def ablation_modes_differ(rows: list[dict], source: str) -> list[Finding]:
+    """Heads that only zero ablation calls critical or important: what they add is a constant."""
+    zero = {row["head"]: row for row in whole_drops(rows)}
+    mean = {row["head"]: row for row in whole_drops(rows, "mean")}
+    constant = [
+        head
+        for head, row in zero.items()
+        if head in mean
+        and row["class"] != "redundant"
+        and row["class_is_certain"]
+        and mean[head]["class"] == "redundant"
+        and mean[head]["class_is_certain"]
+    ]
+    if not constant:
+        return []
+    each = listed([
+        f"{head} costs {drop(zero[head])} set to zero and {drop(mean[head])} set to its mean" for head in constant
+    ])  # fmt: skip
+    adds = "adds" if len(constant) == 1 else "add"
+    text = f"What {counted(len(constant), 'head')} {adds} for the model is a constant: {each}."
+    return [Finding(counted(len(constant), "head"), text, source)]
+
+
+def carry_heads(rows: list[dict], source: str) -> list[Finding]:
+    heads = [row for row in rows if row["role"] == "carry head"]
+    if not heads:
+        most = max(rows, key=lambda row: row["carry_flip"]["value"])
+        text = (
+            "No single head brings the carry to the answer. The one that comes closest, "
+            f"{most['head']}, moves it in {share(most['carry_flip'])} of pairs."
+        )
+        return [Finding("no head", text, source)]
+    found = []
+    for row in sorted(heads, key=lambda row: -row["carry_flip"]["value"]):
+        text = (
+            f"{row['head']} carries the carry. Its output, taken from a problem that differs only in one carry, moves "
+            f"that carry in {share(row['carry_flip'])} of pairs; and switching the head off costs "
+            f"{drop(row['carry_excess'])} more on problems with a carry than on problems without."
+        )
+        found.append(Finding(percent(row["carry_flip"]["value"], 1), text, source))
+    return found
+
+
+def aligned_heads(rows: list[dict], source: str) -> list[Finding]:
+    heads = [row for row in rows if row["role"] == "aligner" and row["same_column"]]
+    if not heads:
+        return []
+    best = max(heads, key=lambda row: row["same_column"]["value"])
+    figure = best["same_column"]
+    low, high = figure["interval"]
+    text = (
+        f"{counted(len(heads), 'head')} that the model needs {'looks' if len(heads) == 1 else 'look'} at the operand "
+        f"digits of the column being computed: {listed([row['head'] for row in heads])}. The most, {best['head']}, "
+        f"puts {percent(figure['value'], 1)} of its weight there "
+        f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %, n = {figure['n']:,}; a head without preference {percent(figure['uniform'], 1)})."
+    )
+    return [Finding(counted(len(heads), "head"), text, source)]
+
+
+def control_of_interchange(rows: list[dict], source: str) -> list[Finding]:
+    control = next(
+        (r for r in rows if r["head"] == "none" and r["metric"] == "carry_flip" and "column" not in r), None
+    )
+    if control is None or control["value"] <= 0.01:
+        return []  # a quiet control is shown in the table; a noisy one must be said
+    text = f"Read the carry figures with care: without any intervention {share(control)} of pairs already flip."
+    return [Finding(percent(control["value"], 1), text, source)]
+
+
+def gradient_agrees(rows: list[dict], source: str) -> list[Finding]:
+    row = next((r for r in rows if r.get("with") == "exact_match_drop" or r.get("with") == "accuracy_drop"), None)
+    if row is None:
+        return []
+    text = (
+        f"The gradient estimate (one backward pass) ranks the heads with a rank correlation of {row['value']:.2f} "
+        f"to the measured drop (n = {row['n']} heads; 1 would be the same order, 0 is chance)."
+    )
+    return [Finding(f"ρ = {row['value']:.2f}".replace("-", "−"), text, source)]
+
+
+def switched_off_repairs(rows: list[dict], source: str) -> list[Finding]:
+    """Examples that the intact model gets wrong and an ablated one right."""
+    wrong = {row["example"]: row for row in rows if row["head"] is None and not row["right"]}
+    repaired: dict[int, list[str]] = {}
+    for row in rows:
+        if row["head"] is not None and row["right"] and row["example"] in wrong:
+            repaired.setdefault(row["example"], []).append(row["head"])
+    if not repaired:
+        return []
+    example, heads = next(iter(repaired.items()))
+    row = wrong[example]
+    shown = f"{row['input']} = {row['target']}" if len(row["input"]) < 40 else "one example"
+    text = (
+        f"{len(repaired)} of {counted(len(wrong), 'failure')} shown below can be repaired by switching one head off: "
+        f"{shown} is answered {row['answer']} by the intact model and rightly without any one of "
+        f"{counted(len(heads), 'head')} ({listed(heads)})."
+    )
+    return [Finding(f"{len(repaired)} of {len(wrong)}", text, source)]
+
+
+def best_ranking(rows: list[dict], source: str) -> list[Finding]:
+    regrets = sorted((r for r in rows if r["metric"] == "mean_regret"), key=lambda row: row["value"])
+    if len(regrets) < 2:
+        return []
+    each = listed([f"{row['ranking'].replace('_', ' ')} {points(row['value'])}" for row in regrets])
+    text = (
+        "Against the best of all subsets of heads, really evaluated, removing heads in the order of a ranking "
+        f"loses on average over set sizes: {each} (n = {regrets[0]['n']:,} examples, no interval over models)."
+    )
+    return [Finding(points(regrets[0]["value"]), text, source)]
+
+
+HEAD_FINDINGS = {
+    "ablation": (classes_of_heads, costliest_head, ablation_modes_differ),
+    "carry_atlas": (carry_heads, aligned_heads),
+    "interchange": (control_of_interchange,),
+    "toggles": (switched_off_repairs,),
+    "gradient": (gradient_agrees,),
+    "subsets": (best_ranking,),
+}
