@@ -67,7 +67,8 @@ def plan(output: Path, quick: bool) -> list[Step]:
             steps.append(Step(f"train-{name}-{seed}", arguments, 15 if quick else 75))
     first = runs / f"{recipe}-0"
     trained = (f"train-{recipe}-0",)
-    heads = ("heads", str(first), "--output", str(output / "heads"), *(("--rows", "200") if quick else ()))
+    # Beside the run's own results, so that the card of the published model has them too.
+    heads = ("heads", str(first), "--output", str(first), *(("--rows", "200") if quick else ()))
     budget = ("--keep", "6") if quick else ("--max-drop", "0.005")
     prune = ("prune", str(first), "--output", str(output / "pruned"), *budget, "--control")
     length = ("extrapolate", "--output", str(output / "length"), *(QUICK_LENGTH if quick else LENGTH))
@@ -76,6 +77,10 @@ def plan(output: Path, quick: bool) -> list[Step]:
         Step("prune", (*prune, "--finetune", "20" if quick else "80"), 40 if quick else 300, trained),
         Step("extrapolate", length, 60 if quick else 900, cores=2),
     ]
+    others = tuple(word for seed in seeds[1:] for word in ("--beside", str(runs / f"{recipe}-{seed}")))
+    card = ("push", str(first), "--repo-id", recipe, *others, "--local", str(output / "published" / recipe))
+    seeds_trained = tuple(f"train-{recipe}-{seed}" for seed in seeds)
+    steps.append(Step("publish", card, 15, (*seeds_trained, "heads")))
     everything = tuple(step.name for step in steps)
     return [*steps, Step("report", ("report", str(output)), 10, everything)]
 

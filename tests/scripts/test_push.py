@@ -132,3 +132,17 @@ def test_the_real_program_in_a_process_of_its_own(hub, data, token):
     assert answer.stdout.startswith("pushed ") and "in one commit: http://127.0.0.1" in answer.stdout
     assert len(hub.repos["dataset", "alice/sums"].commits) == 2
     assert token not in answer.stdout + answer.stderr and "%|" not in answer.stderr
+
+
+def test_local_folder_is_the_repository_and_nothing_is_sent(run, tmp_path, capsys):
+    target = tmp_path / "published" / "model"
+    assert headcount(["push", str(run), "--repo-id", "alice/m", "--local", str(target)]) == 0
+    assert (target / "README.md").exists() and (target / "model.safetensors").exists()
+    code = f"model = AutoModelForSeq2SeqLM.from_pretrained({str(target)!r}, trust_remote_code=True)\nprint(len(model.list_heads()))"
+    answer = run_without_headcount("from transformers import AutoModelForSeq2SeqLM\n" + code, tmp_path)
+    assert answer.strip().endswith("12")
+    assert headcount(["push", str(run), "--repo-id", "alice/m", "--local", str(target)]) == 2
+    assert "not empty; expected a new folder" in capsys.readouterr().err
+    assert headcount(["push", str(run), "--repo-id", "m", "--local", str(tmp_path / "x"), "--private"]) == 2
+    assert "--private has no effect with --local" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists() and not list(target.parent.glob(".*"))

@@ -18,7 +18,7 @@ def test_plan_starts_from_nothing_and_ends_with_the_report(tmp_path, quick):
         assert set(step.needs) <= seen, f"{step.name} comes before what it needs"
         seen.add(step.name)
     verbs = [step.arguments[0] for step in steps]
-    assert set(verbs) == {"data", "train", "heads", "prune", "extrapolate", "report"} and verbs[-1] == "report"
+    assert set(verbs) == {"data", "train", "heads", "prune", "extrapolate", "push", "report"} and verbs[-1] == "report"
     assert len(seen) == len(steps)
 
 
