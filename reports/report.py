@@ -32,12 +32,12 @@ MIME = {".svg": "image/svg+xml", ".png": "image/png"}
 FIGURES = {
     "heads": {
         "carry_atlas": "Carry atlas: what every head is, and the evidence.",
-        "specialization": "What every head attends to; the mark is a head without preference.",
+        "specialization": "What every head attends to; in brackets, a head without preference.",
         "subsets": "All subsets of heads: how far each ranking is from the best.",
     },
     "pruning": {},
     "length": {
-        "position_tables": "Position embeddings: tables, and cosines between positions; the line marks the last trained one.",
+        "position_tables": "Position embeddings: tables and cosines; the line marks the last trained position.",
         "dilution": "Dilution: attention and pooled signal by length.",
         "margins": "Logits of sorted and of one-swap sequences by length.",
         "neighbour_head": "The head that looks at the neighbour, by length.",
@@ -116,6 +116,7 @@ def environment(autoescape: bool) -> Environment:
         keep_trailing_newline=True,
     )  # fmt: skip
     found.filters["inline"] = markdown_inline
+    found.filters["unbroken"] = lambda text: text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")
     found.filters["code"] = lambda text: re.sub(r"[`\s]+", " ", str(text)).strip()
     return found
 
@@ -184,7 +185,7 @@ def make_sections(study: Study, heads: dict | None) -> list[Section]:
         ),
         Section(
             "heads", "Heads",
-            f"All figures of this part are of {whose}; which head does what differs from seed to seed. Point at a "
+            f"All figures of this part are of {whose}; another seed may share the work out otherwise. Point at a "
             "head for its values and its map, click to lock it, Escape to unlock.",
             tables=tables.head_ranking(study), figures=figures_of(study, "heads"), has_heads=heads is not None,
         ),

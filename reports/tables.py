@@ -161,8 +161,8 @@ def length_summary(study: Study) -> list[Table]:
         seeds = max((len(row["seeds"]) for row in summary if row["kind"] == kind), default=0)
         note = (
             f"Accuracy on {kind} negatives, pooled over {seeds} seed{'s' if seeds != 1 else ''}; classes are "
-            "balanced: 50 % is chance. Learned: seeds with 95 % at the training lengths. The chart shows every seed with its "
-            "interval."
+            "balanced: 50 % is chance. Learned: seeds with 95 % at the training lengths. The chart shows every "
+            "seed with its interval."
         )
         tables.append(make_table(f"Accuracy by length: {kind}", rows, note))
     return tables
