@@ -1,4 +1,4 @@
-"""The page in a real browser: Debian's Chromium, driven by Playwright. Skipped, with the reason, where there is none."""
+"""The page in a real browser, Chromium driven by Playwright. Skipped, with the reason, where there is none."""
 
 import os
 import shutil
@@ -71,6 +71,7 @@ def test_hover_shows_click_locks_escape_unlocks(open_page):
     assert name.inner_text() == "decoder.0.self.0", "a locked head stays"
     page.keyboard.press("Escape")
     assert head(page, 2).get_attribute("aria-pressed") == "false"
+    head(page, 0).hover()
     head(page, 1).hover()
     assert name.inner_text() == "encoder.0.self.1"
 
@@ -184,15 +185,15 @@ def test_downloads_are_made_in_the_page(open_page):
     page = open_page()
     with page.expect_download() as csv:
         page.get_by_role("button", name="Download extrapolation as CSV").click()
-    lines = open(csv.value.path()).read().splitlines()
+    lines = csv.value.path().read_text().splitlines()
     assert lines[0].startswith("series,run,kind,pooling,length,accuracy,low,high,n") and len(lines) == 1 + 64 - 4
     with page.expect_download() as svg:
         page.get_by_role("button", name="Download pruning as SVG").click()
-    text = open(svg.value.path()).read()
+    text = svg.value.path().read_text()
     assert text.startswith("<svg") and "var(--" not in text and 'xmlns="http://www.w3.org/2000/svg"' in text
     with page.expect_download() as table:
         page.get_by_role("button", name="Download Heads by what they cost as CSV").click()
-    assert len(open(table.value.path()).read().splitlines()) == 1 + 6
+    assert len(table.value.path().read_text().splitlines()) == 1 + 6
 
 
 @pytest.mark.parametrize("width", [320, 390, 768, 1200])
