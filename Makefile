@@ -16,6 +16,9 @@ $(INSTALLED): setup.cfg pyproject.toml constraints.txt
 test: install quality ## set everything up, check style, run all tests
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
+study: install ## set everything up, run the whole study and write runs/study/report.html
+	$(BIN)/headcount study --output runs/study
+
 quality: install ## check formatting and lint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -25,10 +28,10 @@ style: install ## format and fix what can be fixed
 	$(BIN)/ruff check --fix .
 
 bench: install ## measure speed, side by side with peers
-	@for script in benchmarks/attention.py benchmarks/data.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in benchmarks/attention.py benchmarks/data.py benchmarks/ablation.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean: ## remove .venv and caches
 	rm -rf .venv build *.egg-info .pytest_cache .ruff_cache .hypothesis
 
-.PHONY: help install test quality style bench clean
+.PHONY: help install test study quality style bench clean
 .DEFAULT_GOAL := help

@@ -46,10 +46,20 @@ def least_needed(outcomes: Outcomes) -> list[tuple[str, int]]:
     return [(next(iter(outcomes.gates[version])), version) for version in order]
 
 
+def check_budget(model, max_drop: float | None, keep: int | None) -> None:
+    """Raises unless exactly one of the two is given and possible."""
+    if (max_drop is None) == (keep is None):
+        raise ValueError("expected exactly one of max_drop and keep.")
+    if keep is not None and not 0 <= keep < len(model.list_heads()):
+        raise ValueError(f"keep={keep} is not allowed; expected 0 to {len(model.list_heads()) - 1}, fewer than now.")
+    if max_drop is not None and not 0 <= max_drop <= 1:
+        raise ValueError(f"max_drop={max_drop} is not allowed; expected a share from 0 to 1.")
+
+
 def prune(
     model,
     validation: Examples,
-    max_drop: float | None = 0.01,
+    max_drop: float | None = None,
     keep: int | None = None,
     finetune: Callable | None = None,
     progress: Callable[[dict], None] | None = None,
@@ -60,12 +70,7 @@ def prune(
     little after every removal; then a head whose removal cannot be healed is put back and the next best is tried.
     The given model is left as it is.
     """
-    if (max_drop is None) == (keep is None):
-        raise ValueError("expected exactly one of max_drop and keep.")
-    if keep is not None and not 0 <= keep < len(model.list_heads()):
-        raise ValueError(f"keep={keep} is not allowed; expected 0 to {len(model.list_heads()) - 1}, fewer than now.")
-    if max_drop is not None and not 0 <= max_drop <= 1:
-        raise ValueError(f"max_drop={max_drop} is not allowed; expected a share from 0 to 1.")
+    check_budget(model, max_drop, keep)
     model = copy.deepcopy(model)
     intact = outcomes_of(model, validation)
     removed: list[str] = []

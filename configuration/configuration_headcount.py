@@ -44,6 +44,8 @@ RULES: dict[str, Rule] = {
     "digit_token_ids": optional(token_list()),
     "answer_start_token_id": optional(at_least(0)),
     "answer_order": one_of(("plain", "reversed")),
+    "operand_digits": optional(at_least(1)),
+    "align_operands": flag(),
     "attention_normalizer": one_of(NORMALIZERS),
     "score_jitter": optional(share()),
     "attention_direction": one_of(("bidirectional", "causal")),
@@ -58,7 +60,8 @@ RULES: dict[str, Rule] = {
 
 # Options that do something only under another field's values. Set under any other value they would be ignored in
 # silence, so that is an error. A field with two entries needs one of them to hold. What describes the vocabulary and
-# the task (digit_token_ids, answer_start_token_id, answer_order) is a fact and not an option, and may stay unused.
+# the task (digit_token_ids, answer_start_token_id, answer_order, operand_digits, align_operands) is a fact and not an
+# option, and may stay unused.
 EFFECTIVE_WHEN: dict[str, dict[str, tuple[str, ...]]] = {
     "decoder_layers": {"architecture": ("encoder-decoder",)},
     "decoder_start_token_id": {"architecture": ("encoder-decoder",)},
@@ -124,6 +127,8 @@ class HeadcountConfig(PreTrainedConfig):
       of decoder and encoder ids; meant for ids that are comparable, such as `coupled`.
     - `max_random_offset`: `coupled` and `abacus` add one random offset per batch, up to this, while training.
     - `digit_token_ids`, `answer_start_token_id`, `answer_order` tell `coupled` and `abacus` how to read the tokens.
+    - `operand_digits`: numbers are written with exactly so many digits; `align_operands`: with as many as the longer
+      one has. Zeros in front fill up; otherwise there are none. The pipeline `integer-addition` writes them so.
     - `score_jitter=r`: while training, one random factor from U(r, 1) per stack and batch multiplies all scores.
     - `attention_direction`: of the encoder. `attention_window=w`: self-attention sees neighbours within w tokens only.
     - `pruned_heads`: heads that are gone, by attention layer: `{"encoder.0.self": [3], "decoder.1.cross": [0, 2]}`.
@@ -168,6 +173,8 @@ class HeadcountConfig(PreTrainedConfig):
     digit_token_ids: list[int] | None = None
     answer_start_token_id: int | None = None
     answer_order: str = "reversed"
+    operand_digits: int | None = None
+    align_operands: bool = False
 
     attention_normalizer: str = "softmax"
     score_jitter: float | None = None
@@ -206,7 +213,12 @@ class HeadcountConfig(PreTrainedConfig):
         overrides = {name: kwargs.pop(name) for name in list(kwargs) if name in names}
         if not kwargs.get("return_unused_kwargs"):
             reject_unknown([name for name in kwargs if not name.startswith("_")])
-        return super().from_dict({**config_dict, **overrides}, **kwargs)
+        config_dict = {**config_dict, **overrides}
+        if not cls.__module__.startswith("transformers_modules."):
+            # headcount is installed and has registered its own pipeline; the entry of a published model would make
+            # transformers insist on the copy that the repository carries.
+            config_dict.pop("custom_pipelines", None)
+        return super().from_dict(config_dict, **kwargs)
 
     @property
     def head_dim(self) -> int:

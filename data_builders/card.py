@@ -36,8 +36,8 @@ from datasets import load_dataset
 $example_load
 ```
 
-headcount is not needed for that. With headcount, `headcount.data_builders.folder.load_folder(DIR, CONFIG)` first
-checks every parquet file against `manifest.json`.
+headcount is not needed for that. With headcount, `headcount.load_folder` reads a local copy after it has checked every
+parquet file against `manifest.json`.
 
 ## Splits
 

@@ -1,7 +1,7 @@
-"""Makes transformers' Auto classes know headcount, without importing transformers before anybody needs it.
+"""Makes transformers' Auto classes and `pipeline()` know headcount, without importing transformers too early.
 
 Whichever of `import headcount` and `import transformers` comes first: as soon as both are there and one of the Auto
-modules is loaded, headcount's classes are registered with it.
+modules is loaded, headcount's classes are registered with it. So is the pipeline `integer-addition`.
 """
 
 import importlib.abc
@@ -18,8 +18,8 @@ def register_config() -> None:
 
 
 def register_models() -> None:
-    if OUR_MODELS in sys.modules and OUR_MODELS not in finished:
-        return  # they are importing transformers' Auto module just now, and come back here when they are done
+    if is_being_imported(OUR_MODELS):
+        return
     import transformers
 
     from .configuration.configuration_headcount import HeadcountConfig
@@ -45,14 +45,35 @@ def register_tokenizer() -> None:
     AutoTokenizer.register(HeadcountConfig, fast_tokenizer_class=HeadcountTokenizer, exist_ok=True)
 
 
+def register_pipeline() -> None:
+    if is_being_imported(OUR_PIPELINE):
+        return
+    from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
+    from transformers.pipelines import PIPELINE_REGISTRY
+
+    from .modeling.addition_pipeline import TASK, AdditionPipeline
+
+    if TASK not in PIPELINE_REGISTRY.get_supported_tasks():
+        models = (AutoModelForSeq2SeqLM, AutoModelForCausalLM)
+        PIPELINE_REGISTRY.register_pipeline(TASK, AdditionPipeline, pt_model=models, type="text")
+
+
 OUR_MODELS = f"{__package__}.modeling.modeling_headcount"
+OUR_PIPELINE = f"{__package__}.modeling.addition_pipeline"
 REGISTER_AFTER = {
     "transformers.models.auto.configuration_auto": register_config,
     "transformers.models.auto.modeling_auto": register_models,
     "transformers.models.auto.tokenization_auto": register_tokenizer,
+    "transformers.pipelines": register_pipeline,
     OUR_MODELS: register_models,
+    OUR_PIPELINE: register_pipeline,
 }
 finished: set[str] = set()
+
+
+def is_being_imported(module: str) -> bool:
+    """Whether a file of ours is just importing what it is registered with; its own turn comes when it is done."""
+    return module in sys.modules and module not in finished
 
 
 class AfterImport(importlib.abc.MetaPathFinder):

@@ -4,6 +4,8 @@ None of the forwards takes `**kwargs`: an argument that would have no effect is 
 """
 
 import copy
+import os
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +25,12 @@ from .generation import HeadcountGenerationMixin
 from .heads import HeadsMixin
 from .pooling import POOLERS
 from .position_schemes import POSITION_SCHEMES
+from .remote_code import carries_code, name_code, write_code
 from .stack import HeadcountStack, StackOutput
+
+
+# Arguments of `save_pretrained` that are about pushing.
+HUB_OPTIONS = ("repo_id", "commit_message", "commit_description", "private", "revision", "create_pr", "tags", "token")
 
 
 def shift_right(labels: Tensor, decoder_start_token_id: int, pad_token_id: int) -> Tensor:
@@ -97,6 +104,16 @@ class HeadcountPreTrainedModel(HeadsMixin, PreTrainedModel):
                 table = decoder.embed_tokens
                 decoder.embed_tokens = self._get_resized_embeddings(table, size, mean_resizing=mean_resizing)
         return resized
+
+    def save_pretrained(self, save_directory: str | os.PathLike, *args, push_to_hub: bool = False, **kwargs) -> None:
+        """transformers' `save_pretrained`. A model whose repository carries its own code is saved with that code."""
+        hub_options = {name: kwargs.pop(name) for name in HUB_OPTIONS if name in kwargs}
+        if carries_code(self.config):
+            name_code(self.config)
+            write_code(save_directory)
+        super().save_pretrained(save_directory, *args, **kwargs)
+        if push_to_hub:  # transformers would push only the files that it wrote itself
+            self.push_to_hub(hub_options.pop("repo_id", Path(save_directory).name), **hub_options)
 
     def make_position_ids(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, stack: str | None = None

@@ -93,8 +93,9 @@ def read_study(folder: Path) -> Study:
     parts = {}
     for name, (usual, mark) in PARTS.items():
         own = folder / usual
-        if not own.is_dir() and (folder / "results" / f"{mark}.json").exists():
-            own = folder
+        if not own.is_dir():  # beside the results of the folder itself, or of one of its runs
+            places = [place for place in (folder, *run_folders) if (place / "results" / f"{mark}.json").exists()]
+            own = places[0] if places else own
         if (own / "results").is_dir():
             parts[name] = read_part(own, folder)
     runs = [run for run in runs if run.evaluation or run.metrics]

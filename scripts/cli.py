@@ -1,12 +1,13 @@
 """The command line `headcount`: puts the verbs together; a user's mistake is one sentence and exit code 2."""
 
+import os
 import sys
 from typing import Annotated
 
 import typer
 
 from .. import __version__
-from . import data, env, evaluate, heads, ls, prune, report, train
+from . import data, env, evaluate, extrapolate, heads, ls, prune, push, report, study, train
 
 
 app = typer.Typer(
@@ -17,14 +18,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("data")(data.main)
-app.command("env")(env.main)
-app.command("evaluate")(evaluate.main)
-app.command("heads")(heads.main)
-app.command("ls")(ls.main)
-app.command("prune")(prune.main)
-app.command("report")(report.main)
-app.command("train")(train.main)
+for verb in (data, env, evaluate, extrapolate, heads, ls, prune, push, report, study, train):
+    app.command(verb.__name__.rsplit(".", 1)[1])(verb.main)
 
 
 def print_version(wanted: bool) -> None:
@@ -49,6 +44,8 @@ UserError = next(parent for parent in typer.BadParameter.__mro__ if parent.__nam
 def run(arguments: list[str] | None = None) -> int:
     """Runs the command line and returns its exit code: 0, or 2 after one sentence on standard error."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if not sys.stderr.isatty():  # bars only on a terminal: transformers, datasets and huggingface_hub read this
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
         return app(arguments or ["--help"], prog_name="headcount", standalone_mode=False) or 0
     except UserError as error:

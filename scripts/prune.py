@@ -30,7 +30,7 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Remove as many heads as the accuracy allows, together and for good; tested once, on the test data."""
-    from headcount.analysis.pruning import choose_prefix, compare, prune
+    from headcount.analysis.pruning import check_budget, choose_prefix, compare, prune
     from headcount.scripts.study_inputs import load_examples
     from headcount.trainers.finetuning import make_finetuner
     from headcount.trainers.pruned_run import save_pruned_run, train_control
@@ -46,19 +46,19 @@ def main(
     max_drop = 0.01 if max_drop is None and keep is None else max_drop
     try:
         loaded, recipe, corpus = load_run(model)
+        check_budget(loaded, max_drop, keep)
+        finetuner = None if finetune is None else make_finetuner(recipe, corpus, finetune)
         validation = load_examples(recipe, corpus, "validation", rows)
         test = load_examples(recipe, corpus, "test", 1_000_000)
         farther = {"keep": keep} if keep is not None else {"max_drop": max(max_drop, CURVE_DOWN_TO)}
         print("removing heads, without fine-tuning", file=sys.stderr)
         found = prune(loaded, validation, **farther, progress=say_step)
         results = found.rows
-        if finetune is None:
+        if finetuner is None:
             found = found if keep is not None else choose_prefix(loaded, found, max_drop)
         else:
             print(f"removing heads, {finetune} steps of fine-tuning after each", file=sys.stderr)
-            found = prune(
-                loaded, validation, max_drop, keep, make_finetuner(recipe, corpus, finetune), progress=say_step
-            )
+            found = prune(loaded, validation, max_drop, keep, finetuner, progress=say_step)
             results = results + [{**row, "finetune_steps": finetune} for row in found.rows]
         smaller = {"pruned": found.model}
         if control:

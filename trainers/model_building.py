@@ -1,6 +1,7 @@
 """From a recipe to a model: what the task knows (vocabulary, special tokens) meets what the recipe chooses."""
 
 from ..configuration.configuration_headcount import HeadcountConfig
+from ..data_builders.addition_options import AdditionOptions
 from ..data_builders.tokenization import (
     ADDITION_VOCABULARY,
     BOS,
@@ -41,12 +42,11 @@ def make_config(recipe: Recipe) -> HeadcountConfig:
         )
     tokens = {"pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS}
     if recipe.task == "addition":
-        order = recipe.data.get("answer_order", "plain")
         facts = {
             "vocab_size": ADDITION_VOCABULARY,
             "digit_token_ids": DIGIT_IDS,
             "answer_start_token_id": EQUALS_ID,
-            "answer_order": order,
+            **problem_format(recipe),
         }
     else:
         facts = {
@@ -60,6 +60,17 @@ def make_config(recipe: Recipe) -> HeadcountConfig:
         if name in options:
             raise ValueError(f"model.{name} follows from the task and cannot be set in a recipe.")
     return HeadcountConfig(**options, **facts, **tokens)
+
+
+def problem_format(recipe: Recipe) -> dict:
+    """How the recipe writes its addition problems, as fields of the config."""
+    options = AdditionOptions(**recipe.data)
+    varied = options.min_digits is not None
+    return {
+        "answer_order": options.answer_order,
+        "operand_digits": options.digits if options.zero_pad and not varied else None,
+        "align_operands": options.zero_pad and varied,
+    }
 
 
 def make_model(recipe: Recipe) -> HeadcountPreTrainedModel:

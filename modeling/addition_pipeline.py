@@ -1,0 +1,102 @@
+"""The pipeline `integer-addition`: `pipe("374+814")` gives `"1188"`.
+
+It writes the problem as the model was taught to read it (leading zeros, `=` before the answer of a decoder), lets the
+model write its answer greedily, and turns that into a number. The sum is never computed here: a wrong answer of the
+model is a wrong answer of the pipeline.
+"""
+
+import re
+
+import torch
+from transformers import Pipeline
+
+
+TASK = "integer-addition"
+PROBLEM = re.compile(r"\s*([0-9]+)\s*\+\s*([0-9]+)\s*=?\s*")
+
+
+class AdditionPipeline(Pipeline):
+    """
+    >>> pipe = pipeline("integer-addition", model="runs/addition/model")
+    >>> pipe("374+814")
+    '1188'
+    >>> pipe(["1+1", "702 + 297"], batch_size=2)
+    ['2', '999']
+
+    What the model writes is given back without leading zeros, most significant digit first, whatever the order in
+    which the model writes. If it is not a number at all, it is given back as it is.
+    """
+
+    _load_tokenizer = True
+    _load_processor = False
+    _load_image_processor = False
+    _load_video_processor = False
+    _load_feature_extractor = False
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if self.tokenizer is None:
+            raise ValueError("the pipeline integer-addition needs the model's tokenizer; expected tokenizer=...")
+        config = self.model.config
+        if not self.model.can_generate() or getattr(config, "digit_token_ids", None) is None:
+            raise ValueError(
+                f"the pipeline integer-addition cannot use this {type(self.model).__name__}; expected a headcount "
+                "model that was trained on addition."
+            )
+
+    def _sanitize_parameters(self, **kwargs):
+        if kwargs:
+            raise TypeError(f"the pipeline integer-addition takes no {next(iter(kwargs))!r}.")
+        return {}, {}, {}
+
+    def preprocess(self, problem: str) -> dict:
+        first, second = self._operands(problem)
+        config = self.model.config
+        if config.operand_digits is not None:
+            width = config.operand_digits
+        else:
+            width = max(len(first), len(second)) if config.align_operands else 0
+        prompt = f"{first.zfill(width)}+{second.zfill(width)}" + ("" if config.is_encoder_decoder else "=")
+        # Addition gives at most one digit more than the longer operand; then the end token.
+        answer_tokens = max(width, len(first), len(second)) + 2
+        encoded = self.tokenizer(prompt, return_tensors="pt", return_token_type_ids=False)
+        self._check_length(problem, encoded["input_ids"].shape[1], answer_tokens)
+        return {**encoded, "answer_tokens": torch.tensor([[answer_tokens]])}
+
+    def _operands(self, problem: str) -> tuple[str, str]:
+        found = PROBLEM.fullmatch(problem) if isinstance(problem, str) else None
+        if found is None:
+            raise ValueError(f"{problem!r} is not an addition; expected two whole numbers, such as '374+814'.")
+        operands = tuple(number.lstrip("0") or "0" for number in found.groups())
+        most = self.model.config.operand_digits
+        if most is not None and max(map(len, operands)) > most:
+            raise ValueError(f"{problem!r} is too long for this model; expected numbers of at most {most} digits.")
+        return operands
+
+    def _check_length(self, problem: str, prompt_tokens: int, answer_tokens: int) -> None:
+        config = self.model.config
+        if config.position_embedding_type != "learned" or config.position_overflow != "error":
+            return
+        if config.position_scheme != "sequential":  # ids of such schemes follow the digits, and the model checks them
+            return
+        needed = max(prompt_tokens, answer_tokens) if config.is_encoder_decoder else prompt_tokens + answer_tokens - 1
+        if needed > config.max_position_embeddings:
+            raise ValueError(
+                f"{problem!r} is too long for this model: it needs {needed} positions; expected at most "
+                f"{config.max_position_embeddings}."
+            )
+
+    def _forward(self, inputs: dict) -> dict:
+        answer_tokens = inputs.pop("answer_tokens")  # (batch, 1)
+        prompt_tokens = 1 if self.model.config.is_encoder_decoder else inputs["input_ids"].shape[1]
+        longest = int(answer_tokens.max())
+        tokens = self.model.generate(**inputs, max_new_tokens=longest, do_sample=False, num_beams=1)
+        return {"answer": tokens[:, prompt_tokens:], "answer_tokens": answer_tokens}
+
+    def postprocess(self, outputs: dict) -> str:
+        # In a batch with longer problems, a model that finds no end would write on.
+        answer = outputs["answer"][0, : int(outputs["answer_tokens"])]
+        text = self.tokenizer.decode(answer, skip_special_tokens=True)
+        if self.model.config.answer_order == "reversed":
+            text = text[::-1]
+        return (text.lstrip("0") or "0") if re.fullmatch("[0-9]+", text) else text

@@ -1,0 +1,108 @@
+"""The worker of `headcount extrapolate`: trains and measures one cell of the study after the other.
+
+Reads an order per line (JSON: the cell, its folder, what is asked for), and answers each with a line:
+{"error": null}, or a sentence about what went wrong. What it has to say beside that goes to standard error.
+"""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import traceback
+from pathlib import Path
+
+
+def work(order: dict) -> None:
+    """Leaves a run folder with the rows of every length analysis; what is there already is not computed again."""
+    import torch
+
+    from headcount.analysis.extrapolation import CELL_RESULTS, join_asked, was_asked
+    from headcount.trainers.loop import RunOptions, train
+    from headcount.trainers.recipe import load_recipe
+    from headcount.trainers.run_folder import write_rows
+    from headcount.trainers.trained_run import load_run
+
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
+    folder, overwrite = Path(order["folder"]), order["overwrite"]
+    recipe = load_recipe(order["recipe"], [*order["settings"], f"training.seed={order['seed']}"])
+    resume = not overwrite and (folder / "recipe.yaml").exists()
+    train(recipe, RunOptions(folder, resume=resume, overwrite=overwrite, evaluate=False))
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # a finished cell has no use for them
+
+    model, _, corpus = load_run(folder)
+    facts, before = describe(order, model.config, corpus.options), was_asked(folder)
+    asked = join_asked(before, order["asked"])
+    for name in CELL_RESULTS:
+        changed = asked != before and name in ("lengths", "dilution")
+        if changed or not (folder / "results" / f"{name}.json").exists():
+            write_rows(folder, name, [{**facts, **row} for row in measure(name, model, corpus, folder, asked)])
+    write_rows(folder, "asked", [asked])
+
+
+def measure(name: str, model, corpus, folder: Path, asked: dict) -> list[dict]:
+    from headcount.analysis.dilution import dilution
+    from headcount.analysis.length_curve import measure_lengths
+    from headcount.analysis.neighbour_head import neighbour_head
+    from headcount.analysis.position_shift import shifted_positions
+
+    def say(row: dict) -> None:
+        print(f"measured length {row['length']}", file=sys.stderr, flush=True)
+
+    def lengths_reached() -> set[int]:
+        """The longest training length, and those beyond at which there was an accuracy to measure."""
+        rows = json.loads((folder / "results" / "lengths.json").read_text())
+        return {r["length"] for r in rows if r["value"] is not None and r["length"] >= corpus.options.max_length}
+
+    analyses = {
+        "lengths": lambda: measure_lengths(model, corpus, **asked, progress=say),
+        "dilution": lambda: dilution(model, corpus, lengths_reached()),
+        "shifts": lambda: shifted_positions(model, corpus),
+        "neighbour": lambda: neighbour_head(model, corpus),
+    }
+    return analyses[name]()
+
+
+def describe(order: dict, config, data) -> dict:
+    """What every row of the cell begins with: read off the model itself, with what was built in by hand."""
+    built_in = {
+        "directional heads": config.position_embedding_type == "alibi_directional",
+        "ordinal embedding": config.embedding_type == "ordinal",
+        "violation pooling": config.pooling_type == "violation",
+        "window": config.attention_window is not None,
+        "causal mask": config.attention_direction == "causal",
+    }
+    return {
+        "variant": order["variant"],
+        "encoding": config.position_embedding_type,
+        "pooling": config.pooling_type,
+        "scheme": config.position_scheme,
+        "normalizer": config.attention_normalizer,
+        "direction": config.attention_direction,
+        "window": config.attention_window,
+        "seed": order["seed"],
+        "trained": [data.min_length, data.max_length],
+        "built_in": [name for name, used in built_in.items() if used],
+    }
+
+
+def main() -> None:
+    from headcount.trainers.loop import Interrupted, TrainingStopped
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a study in the background is started without it
+    answers, sys.stdout = sys.stdout, sys.stderr  # whatever a library prints is no answer
+    for line in sys.stdin:
+        order, error = json.loads(line), None
+        print(f"== {order['folder']}", file=sys.stderr, flush=True)
+        try:
+            work(order)
+        except Interrupted:
+            return
+        except (ValueError, OSError, RuntimeError, TrainingStopped) as problem:
+            traceback.print_exc()
+            error = f"{problem}" or type(problem).__name__
+        print(json.dumps({"error": error}), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""`headcount extrapolate` as a user sees it: real cells, tiny and few."""
+
+import contextlib
+import io
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from headcount.scripts.cli import run as run_command_line
+
+
+TINY = [
+    *("--set", "training.steps=30", "--set", "model.num_hidden_layers=1", "--set", "model.hidden_size=16"),
+    *("--set", "model.intermediate_size=16", "--set", "data.test=20", "--set", "data.validation=20"),
+    *("--set", "training.evaluate_every=10", "--set", "training.checkpoint_every=10"),
+]
+ASKED = ["--encodings", "learned,none+causal", "--poolings", "mean", "--seeds", "0", "--rows", "10"]
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "headcount", "extrapolate", *arguments]
+
+
+@dataclass
+class Answer:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(*arguments: str) -> Answer:
+    """The command in this process, which has torch loaded; its workers are processes of their own."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = run_command_line(["extrapolate", *arguments])
+        except SystemExit as end:
+            code = end.code
+    return Answer(code, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("length") / "study"
+    answer = run("--output", str(folder), *ASKED, "--lengths", "8,16,32", *TINY, "--workers", "1")
+    assert answer.returncode == 0, answer.stderr
+    return folder, answer
+
+
+def rows(folder: Path, name: str) -> list[dict]:
+    return json.loads((folder / "results" / f"{name}.json").read_text())
+
+
+def test_rows_say_what_was_measured(study):
+    folder, _ = study
+    found = rows(folder, "lengths")
+    assert len(found) == 2 * 3 * 3
+    needed = {"encoding", "pooling", "scheme", "seed", "length", "kind", "value", "n", "interval", "entropy_share"}
+    needed |= {"true_positive_rate", "true_negative_rate", "majority_class_rate", "normalizer", "built_in"}
+    assert all(needed <= row.keys() for row in found)
+    assert {row["encoding"] for row in found} == {"learned", "none"}
+    assert "causal mask" in next(row for row in found if row["variant"] == "none+causal")["built_in"]
+    assert {row["n"] for row in found if row["length"] == 32} == {10}
+    assert all(row["as_expected"] for row in rows(folder, "mathematics"))
+    assert {row["metric"] for row in rows(folder, "dilution")} >= {"entropy_share", "neighbour_weight", "margin"}
+
+
+def test_summary_and_figures_are_there(study):
+    folder, answer = study
+    assert "learned" in answer.stdout and "none+causal" in answer.stdout
+    assert "2/2 none+causal-mean-0 done" in answer.stderr and "Traceback" not in answer.stderr
+    drawn = {path.stem for path in (folder / "figures").glob("*.png")}
+    assert drawn == {
+        *("extrapolation_swap", "extrapolation_move", "extrapolation_shuffle", "dilution", "margins"),
+        *("shifted_positions", "position_tables", "scores_by_distance", "neighbour_head"),
+    }
+    assert {path.stem for path in (folder / "figures").glob("*.svg")} == drawn
+
+
+def test_finished_cells_are_not_run_again_new_ones_join_and_a_failed_one_is_reported(study):
+    folder, _ = study
+    models = {path: path.stat().st_mtime_ns for path in folder.glob("cells/*/model/model.safetensors")}
+    (folder / "cells" / "none-mean-0").mkdir()
+    (folder / "cells" / "none-mean-0" / "something").write_text("in the way")
+    more = ["--encodings", "learned,none,alibi", *ASKED[2:], "--lengths", "16,24", "--json"]
+    answer = run("--output", str(folder), *more, *TINY, "--workers", "1")
+    assert answer.returncode == 1
+    assert "cell none-mean-0 failed" in answer.stderr and "is not empty and holds no run" in answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in models.items())
+    assert {row["variant"] for row in json.loads(answer.stdout)} == {"learned", "none+causal", "alibi"}
+    lengths = {row["length"] for row in rows(folder, "lengths") if row["variant"] == "learned"}
+    assert lengths == {8, 16, 24, 32}
+
+
+@pytest.mark.slow
+def test_interrupted_study_leaves_no_process_and_goes_on(tmp_path):
+    arguments = ["--output", str(tmp_path / "s"), "--encodings", "none", "--poolings", "mean", "--seeds", "0"]
+    arguments += ["--rows", "4", "--lengths", "16", *TINY, "--set", "training.steps=1000", "--workers", "1"]
+    cell = tmp_path / "s" / "cells" / "none-mean-0"
+    process = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not ((cell / "metrics.jsonl").exists() and (cell / "metrics.jsonl").read_text().count("\n") > 2):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    (worker,) = psutil.Process(process.pid).children()
+    process.terminate()  # counts as Ctrl-C
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130 and "the same command goes on from there" in said, said
+    assert "Traceback" not in said and not worker.is_running()
+    assert list((cell / "checkpoints").iterdir())
+    answer = run(*arguments)
+    assert answer.returncode == 0, answer.stderr
+    (summary,) = json.loads((cell / "results" / "training.json").read_text())
+    assert summary["resumed_at"] > 0 and summary["steps"] == 1000
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (["--encodings", "rotery"], "encoding 'rotery' is not known"),
+        (["--encodings", "none+casual"], "unknown part 'casual'"),
+        (["--poolings", "maximum"], "pooling 'maximum' is not known"),
+        (["--lengths", "16,long"], "--lengths '16,long' is not allowed; expected whole numbers"),
+        (["--seeds", "0,,1"], "has an empty part"),
+        (["--rows", "5"], "--rows 5 is odd"),
+        (["--recipes", "addition"], "is of addition; expected one of sortedness"),
+        (["--recipes", "sortedness", "--quick"], "--quick has no effect with --recipes"),
+        (["--schemes", "abacus"], "scheme 'abacus' does not apply to sortedness"),
+        (["--encodings", "none+randomized"], "position_scheme='randomized' has no effect with"),
+        (["--set", "training.stepps=3"], "stepps"),
+    ],
+)
+def test_mistakes_get_one_sentence_and_exit_code_2(tmp_path, arguments, sentence):
+    answer = run("--output", str(tmp_path / "x"), *arguments, "--dry-run")
+    assert answer.returncode == 2 and sentence in answer.stderr, answer.stderr
+    assert len(answer.stderr.strip().splitlines()) == 1
+
+
+def test_other_settings_under_the_same_name_are_refused(study):
+    folder, _ = study
+    answer = run("--output", str(folder), *ASKED, "--lengths", "16")
+    assert answer.returncode == 2 and "was trained with other settings" in answer.stderr
+
+
+def test_dry_run_lists_the_cells(tmp_path):
+    answer = run("--output", str(tmp_path / "x"), "--dry-run")
+    assert len(answer.stdout.splitlines()) == 108 and not (tmp_path / "x").exists()
+    answer = run("--output", str(tmp_path / "x"), "--schemes", "sequential,randomized", "--quick", "--dry-run")
+    assert "left out: none+randomized" in answer.stderr and "sinusoidal+randomized-max-0" in answer.stdout

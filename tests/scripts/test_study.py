@@ -1,0 +1,80 @@
+"""`headcount study`: its plan, and the runner on real commands."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from headcount.scripts import cli
+from headcount.scripts.study import Runner, State, Step, command_of, plan
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_plan_starts_from_nothing_and_ends_with_the_report(tmp_path, quick):
+    steps = plan(tmp_path / "study", quick)
+    seen = set()
+    for step in steps:
+        assert set(step.needs) <= seen, f"{step.name} comes before what it needs"
+        seen.add(step.name)
+    verbs = [step.arguments[0] for step in steps]
+    assert set(verbs) == {"data", "train", "heads", "prune", "extrapolate", "push", "report"} and verbs[-1] == "report"
+    assert len(seen) == len(steps)
+
+
+@pytest.mark.parametrize("quick", [[], ["--quick"]])
+def test_dry_run_lists_commands_that_the_command_line_knows(tmp_path, quick):
+    answer = subprocess.run(
+        [sys.executable, "-m", "headcount", "study", "--output", str(tmp_path / "s"), "--dry-run", *quick],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    known = {command.name for command in cli.app.registered_commands}
+    for line in answer.stdout.splitlines():
+        program, verb = line.split()[:2]
+        assert program == "headcount" and verb in known
+    assert not (tmp_path / "s").exists()
+
+
+STEPS = [
+    Step("first", ("ls", "tasks"), 1),
+    Step("wrong", ("ls", "nonsense"), 1),
+    Step("second", ("ls", "poolers"), 1, needs=("first",)),
+    Step("lost", ("ls", "tasks"), 1, needs=("wrong",)),
+    Step("report", ("ls", "schemes"), 1, needs=("first", "wrong", "second", "lost")),
+]
+
+
+def test_failures_are_told_the_rest_goes_on_and_nothing_is_done_twice(tmp_path, capfd):
+    folder = tmp_path / "study"
+    failed = Runner(STEPS, State(folder, True), 2).run()
+    assert set(failed) == {"wrong", "lost"} and "nonsense" in failed["wrong"] and failed["lost"] == "it needs wrong"
+    content = json.loads((folder / "study.json").read_text())
+    assert set(content["steps"]) == {"first", "second", "report"}
+    assert content["steps"]["second"]["command"] == "headcount ls poolers"
+    assert (folder / "logs" / "second.log").read_text().startswith("mean")
+    said = capfd.readouterr().err
+    assert said.index("first done") < said.index("second ...") < said.index("report ...")
+
+    stamp = (folder / "logs" / "second.log").stat().st_mtime_ns
+    Runner(STEPS, State(folder, True), 2).run()
+    assert (folder / "logs" / "second.log").stat().st_mtime_ns == stamp
+    assert "3 of 5 steps were finished already" in capfd.readouterr().err
+
+
+def test_a_step_whose_command_changed_runs_again(tmp_path):
+    state = State(tmp_path / "s", False)
+    step = Step("one", ("ls", "tasks"), 1)
+    state.finish(step, 1.0)
+    assert state.done(step) and command_of(step) == "headcount ls tasks"
+    assert not state.done(Step("one", ("ls", "poolers"), 1))
+
+
+def test_folders_that_belong_to_something_else_are_refused(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    with pytest.raises(ValueError, match="is not empty and holds no study"):
+        State(tmp_path / "mine", False)
+    State(tmp_path / "quick", True)
+    with pytest.raises(ValueError, match="holds a quick study"):
+        State(tmp_path / "quick", False)
