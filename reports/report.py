@@ -64,13 +64,12 @@ class Section:
     more_tables: list = field(default_factory=list)
     more_title: str = ""
     figures: list[Figure] = field(default_factory=list)
-    commands: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     has_heads: bool = False
 
     @property
     def is_empty(self) -> bool:
-        return not (self.charts or self.tables or self.figures or self.commands or self.has_heads)
+        return not (self.charts or self.tables or self.figures or self.has_heads)
 
 
 def write_report(folder: Path, overwrite: bool = False) -> list[Path]:
@@ -117,7 +116,6 @@ def environment(autoescape: bool) -> Environment:
     )  # fmt: skip
     found.filters["inline"] = markdown_inline
     found.filters["unbroken"] = lambda text: text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")
-    found.filters["code"] = lambda text: re.sub(r"[`\s]+", " ", str(text)).strip()
     return found
 
 
@@ -157,8 +155,9 @@ def texts_of(study: Study) -> dict:
     }
     about = [counted(len(study.runs), "run")] if study.runs else []
     about += ["a quick study"] if study.about.get("quick") else []
-    if isinstance(study.about.get("seconds"), (int, float)):
-        about.append(f"{study.about['seconds'] / 60:.0f} minutes")
+    seconds = sum(step["seconds"] for step in study.about.get("steps", {}).values())
+    if seconds:
+        about.append(f"{seconds / 60:.0f} minutes of computing, summed over steps")
     if study.about.get("finished_at"):
         about.append(f"finished {study.about['finished_at']}")
     found = [{"title": names[part], "findings": own} for part, own in collect_findings(study).items()]
@@ -204,8 +203,7 @@ def make_sections(study: Study, heads: dict | None) -> list[Section]:
             more_title="Other negatives, and the checks of the mathematics", figures=figures_of(study, "length"),
         ),
         Section(
-            "made", "How it was made", tables=tables.made_by(study),
-            commands=[str(command) for command in study.about.get("commands", [])], files=row_files(study),
+            "made", "How it was made", tables=[*tables.steps(study), *tables.made_by(study)], files=row_files(study),
         ),
     ]  # fmt: skip
     return [section for section in sections if not section.is_empty]

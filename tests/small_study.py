@@ -20,6 +20,7 @@ def headcount(*arguments) -> None:
 def make_study(folder: Path) -> Path:
     few = (
         "training.steps=100",
+        "training.evaluate_every=50",
         "training.batch_size=32",
         "data.test=60",
         "data.pairs=30",
@@ -32,7 +33,15 @@ def make_study(folder: Path) -> Path:
     headcount("prune", trained, "--output", folder / "pruned", "--max-drop", 0.2, "--rows", 40)
     write(folder / "length" / "results" / "lengths.json", length_rows())
     write(folder / "length" / "results" / "summary.json", summary_rows())
-    write(folder / "study.json", {"commands": ["headcount study --quick"], "quick": True, "seconds": 90.0})
+    write(
+        folder / "study.json",
+        {
+            "quick": True,
+            "seconds": 0,
+            "finished_at": None,
+            "steps": {"train": {"command": "headcount train addition-tiny", "seconds": 90.0}},
+        },
+    )
     return folder
 
 
@@ -68,7 +77,7 @@ def length_rows() -> list[dict]:
                     for length in (8, 16, 32, 64):
                         good = length <= reach
                         row = {"variant": variant, "pooling": pooling, "kind": kind, "seed": seed, "length": length}
-                        row |= {"metric": "accuracy", "built_in": [], "one_class_only": not good}
+                        row |= {"metric": "accuracy", "built_in": [], "trained": [8, 16], "one_class_only": not good}
                         row |= figure(1.0 if good else 0.5)
                         row |= {"true_positive_rate": 1.0, "true_negative_rate": 1.0 if good else 0.0}
                         if (variant, seed, length) == ("learned", 1, 64):

@@ -35,7 +35,7 @@ def test_page_has_every_part_and_asks_for_nothing(page, study):
     assert re.findall(r'<section id="(\w+)"', page) == ["findings", "runs", "heads", "pruning", "length", "made"]
     assert "default-src 'none'" in page and "script-src 'sha256-" in page
     assert not re.search(r'(?:src|href)="(?:https?:)?//', page) and "@import" not in page and "url(" not in page
-    assert "headcount study --quick" in page and "a quick study" in page and "Heads of addition-tiny-0" in page
+    assert "headcount train addition-tiny" in page and "a quick study" in page and "Heads of addition-tiny-0" in page
     assert len(page.encode()) < 3_000_000
     for address in re.findall(r'href="([^"#][^"]*)"', page):
         assert (study / address.replace("%20", " ")).exists(), address
@@ -125,15 +125,14 @@ def test_hostile_text_stays_text(study, tmp_path):
     )
     summary = json.loads((folder / "length" / "results" / "summary.json").read_text())
     write(folder / "length" / "results" / "summary.json", [{**row, "variant": HOSTILE} for row in summary])
-    write(folder / "study.json", {"commands": [HOSTILE]})
+    write(folder / "study.json", {"steps": {HOSTILE: {"command": HOSTILE, "seconds": 1.0}}})
     evaluation = folder / "runs" / "addition-tiny-0" / "results" / "evaluation.json"
     wrong = {"metric": "wrong_answer", "split": "test", "input": HOSTILE, "target": HOSTILE, "generated": HOSTILE}
     write(evaluation, [*json.loads(evaluation.read_text()), wrong])
     page, text = render_html(read_study(folder)), render_markdown(read_study(folder))
     assert page.count("<script") == page.count("</script>") == 2 and "<img src=x" not in page
     assert data_of(page)["heads"]["examples"][0]["input"] == HOSTILE
-    outside_code = re.sub(r"`[^`\n]*`", "", text.replace("\\`", ""))
-    assert not re.search(r"(?<!\\)<(?!!-- headcount|[\w%./-]+>\))", outside_code)
+    assert not re.search(r"(?<!\\)<(?!!-- headcount|[\w%./-]+>\))", text), "nothing in Markdown is read as HTML"
 
 
 def test_escaping_of_json_and_markdown():
@@ -173,3 +172,25 @@ def test_a_log_that_is_still_being_written_can_be_read(study, tmp_path):
     with (folder / "metrics.jsonl").open("a") as log:
         log.write('{"step": 130, "lo')
     assert len(read_study(folder).runs[0].metrics) == whole
+
+
+def test_heads_beside_the_results_of_a_run_are_found_and_named(study, tmp_path):
+    folder = shutil.copytree(study, tmp_path / "study")
+    run = folder / "runs" / "addition-tiny-0"
+    for path in (folder / "heads" / "results").iterdir():
+        path.rename(run / "results" / path.name)
+    shutil.rmtree(folder / "heads")
+    found = read_study(folder)
+    assert found.studied == run.name and found.parts["heads"].path == "runs/addition-tiny-0"
+    assert "runs/addition-tiny-0/results/carry_atlas.json" in render_html(found)
+    assert '<section id="heads"' in render_html(read_study(run)), "and in a report of that run alone"
+
+
+def test_lengths_that_only_some_cells_reached_keep_their_order(study, tmp_path):
+    folder = shutil.copytree(study / "length", tmp_path / "length")
+    rows = json.loads((folder / "results" / "summary.json").read_text())
+    few = rows[-1]["accuracy"]
+    rows[-1]["accuracy"] = {"16": few["32"], **few, "1024": few["64"]}
+    write(folder / "results" / "summary.json", rows)
+    header = next(line for line in render_markdown(read_study(folder)).splitlines() if line.startswith("| encoding"))
+    assert re.findall(r"(?<=\| )[\d,]+(?= \|)", header) == ["16", "32", "64", "1,024"]
