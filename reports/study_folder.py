@@ -1,7 +1,7 @@
 """Reads what a study left on disk: runs, head study, pruning, length study. Every part may be missing.
 
-A study has them in runs/*, heads/ (or beside the results of a run), pruned/ and length/. A folder that is itself one of
-these (a run, or what `headcount heads`, `prune` or `extrapolate` wrote) is read as a study of that one part.
+A study has them in runs/*, heads/ (or beside the results of a run), pruned/ and length/. A folder that is itself one
+of these (a run, or what `headcount heads`, `prune` or `extrapolate` wrote) is read as a study of that one part.
 """
 
 import hashlib

@@ -134,8 +134,8 @@ function makeChart(spec, host) {
   }
 
   function draw() {
-    const width = Math.max(280, Math.min(760, canvas.clientWidth || 640)), height = width < 460 ? 270 : 320;
-    const left = 76, right = width - 14, top = 14, bottom = height - 46;
+    const width = Math.max(280, Math.min(1100, canvas.clientWidth || 640)), height = width < 460 ? 270 : width < 760 ? 320 : 400;
+    const left = 76, right = width - 26, top = 14, bottom = height - 46;
     const series = shown();
     const flat = series.flatMap((one) => one.points);
     svg = element("svg", { viewBox: `0 0 ${width} ${height}`, role: "application", tabindex: "0", "aria-label": `${spec.title}. Chart with ${series.length} series; arrow keys read the points.` });

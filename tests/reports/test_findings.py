@@ -33,6 +33,7 @@ def test_wording_never_rounds_to_certainty():
         "−0.1 points (95 % interval −2.0 to 1.0, n = 10)"
     )
     assert listed(["a"]) == "a" and listed(["a", "b"]) == "a and b" and listed(["a", "b", "c"]) == "a, b and c"
+    assert listed(["a", "b", "c", "d"], 2) == "a, b and 2 more" and listed(["a", "b"], 2) == "a and b"
     assert apart(figure(0.9), figure(0.5)) == 1 and apart(figure(0.5), figure(0.9)) == -1
     assert apart(figure(0.5), figure(0.52)) == 0
 
@@ -210,8 +211,8 @@ def test_how_far_encodings_go():
     (learned,) = length_findings.learned_in_distribution(rows, "x")
     assert learned.figure == "1 of 2" and "in none (learned / max)" in learned.text
     (whole,) = length_findings.goes_all_the_way(rows, "x")
-    assert "alibi / max stays at 99 % or more" in whole.text and "up to 64 in 2 of 2 seeds" in whole.text
-    assert "Built in by hand: directional heads." in whole.text
+    assert "1 of 2 combinations stays at 99 % or more at every tested length up to 64: alibi / max, 2 of" in whole.text
+    assert "built in by hand: directional heads." in whole.text
     assert length_findings.goes_farthest(rows, "x") == []
     assert "learned / max from length 32 (1 of 2 seeds)" in length_findings.one_class_failures(rows, "x")[0].text
     assert length_findings.one_class_failures([far], "x") == []
