@@ -123,6 +123,7 @@ def extrapolation(study: Study) -> list[dict]:
     for row in study.rows("length", "lengths"):
         if row.get("metric") == "accuracy" and row["value"] is not None:
             groups.setdefault((row["variant"], row["pooling"], row["kind"], row["seed"]), []).append(row)
+    trained = max((row["trained"][1] for row in study.rows("length", "lengths") if row.get("trained")), default=None)
     found = []
     for (variant, pooling, kind, seed), rows in groups.items():
         points = [point(row, row["length"], note=_rates(row)) for row in sorted(rows, key=lambda r: r["length"])]
@@ -134,7 +135,7 @@ def extrapolation(study: Study) -> list[dict]:
             {"tag": "kind", "label": "Negatives", "first": HARDEST},
             {"tag": "pooling", "label": "Pooling", "first": ("max",)},
         ],
-        band={"to": 16, "label": "training lengths"},
+        band={"to": trained, "label": "training lengths"} if trained else None,
     )  # fmt: skip
 
 

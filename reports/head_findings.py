@@ -95,7 +95,8 @@ def aligned_heads(rows: list[dict], source: str) -> list[Finding]:
         f"{counted(len(heads), 'head')} that the model needs {'looks' if len(heads) == 1 else 'look'} at the operand "
         f"digits of the column being computed: {listed([row['head'] for row in heads])}. The most, {best['head']}, "
         f"puts {percent(figure['value'], 1)} of its weight there "
-        f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %, n = {figure['n']:,}; a head without preference {percent(figure['uniform'], 1)})."
+        f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %, n = {figure['n']:,}; "
+        f"a head without preference {percent(figure['uniform'], 1)})."
     )
     return [Finding(counted(len(heads), "head"), text, source)]
 

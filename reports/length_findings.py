@@ -3,6 +3,7 @@
 from .wording import Finding, counted, listed, share
 
 
+MOST = 6  # combinations that one sentence names; the table has them all
 HARDEST = ("swap", "move", "shuffle")  # kinds of negatives, the one without shortcuts first
 
 
@@ -32,9 +33,9 @@ def learned_in_distribution(rows: list[dict], source: str) -> list[Finding]:
         f"{len(rows)} combinations of encoding and pooling reach 95 % at the training lengths in every seed"
     )
     if always:
-        text += f" ({listed([cell(row) for row in always])})"
+        text += f" ({listed([cell(row) for row in always], MOST)})"
     if never:
-        text += f", {len(never)} in none ({listed([cell(row) for row in never])})"
+        text += f", {len(never)} in none ({listed([cell(row) for row in never], MOST)})"
     return [Finding(f"{len(always)} of {len(rows)}", f"{text}.", source)]
 
 
@@ -45,18 +46,17 @@ def goes_all_the_way(rows: list[dict], source: str) -> list[Finding]:
     whole = [row for row in rows if row["seeds"] and all(row["holds_to"][str(s)] == longest for s in row["seeds"])]
     if not whole or longest == 0:
         return []
-    found = []
+    each = []
     for row in whole:
-        last = row["accuracy"][str(longest)]
-        text = (
-            f"{cell(row)} stays at 99 % or more at every tested length up to {longest:,} in "
-            f"{len(row['seeds'])} of {counted(len(row['seeds']), 'seed')} on {row['kind']} negatives; at {longest:,}: "
-            f"{share(last)}, where the larger class is half of the data."
-        )
-        if row["built_in"]:
-            text += f" Built in by hand: {listed(row['built_in'])}."
-        found.append(Finding(f"{longest:,}", text, source))
-    return found
+        seeds = f"{len(row['seeds'])} of {counted(len(row['seeds']), 'seed')}"
+        by_hand = f", built in by hand: {listed(row['built_in'])}" if row["built_in"] else ""
+        each.append(f"{cell(row)}, {seeds}, with {share(row['accuracy'][str(longest)])} at {longest:,}{by_hand}")
+    text = (
+        f"On {rows[0]['kind']} negatives {len(whole)} of {counted(len(rows), 'combination')} "
+        f"{'stays' if len(whole) == 1 else 'stay'} at 99 % or more at every tested length up to {longest:,}: "
+        f"{'; '.join(each)}. The larger class is half of the data."
+    )
+    return [Finding(f"{longest:,}", text, source)]
 
 
 def goes_farthest(rows: list[dict], source: str) -> list[Finding]:
@@ -98,7 +98,7 @@ def one_class_failures(rows: list[dict], source: str) -> list[Finding]:
         each.append(f"{cell(row)} from length {min(lengths)} ({len(lengths)} of {counted(len(row['seeds']), 'seed')})")
     text = (
         f"An accuracy of 50 % is not “half right”: {counted(len(failing), 'combination')} end up calling every "
-        f"sequence the same: {listed(each)}."
+        f"sequence the same: {listed(each, MOST)}."
     )
     return [Finding(str(len(failing)), text, source)]
 
@@ -114,7 +114,7 @@ def shuffles_are_a_shortcut(rows: list[dict], source: str) -> list[Finding]:
             fooled.append(f"{name} ({share(easy)} on shuffles, {share(hard)} on one swap)")
     if not fooled:
         return []
-    text = f"Shuffles are a shortcut: at the training lengths {listed(fooled)}."
+    text = f"Shuffles are a shortcut: at the training lengths {listed(fooled, MOST)}."
     return [Finding(str(len(fooled)), text, source)]
 
 

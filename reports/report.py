@@ -32,12 +32,12 @@ MIME = {".svg": "image/svg+xml", ".png": "image/png"}
 FIGURES = {
     "heads": {
         "carry_atlas": "Carry atlas: what every head is, and the evidence.",
-        "specialization": "What every head attends to; the mark is a head without preference.",
+        "specialization": "What every head attends to; in brackets, a head without preference.",
         "subsets": "All subsets of heads: how far each ranking is from the best.",
     },
     "pruning": {},
     "length": {
-        "position_tables": "Position embeddings: tables, and cosines between positions; the line marks the last trained one.",
+        "position_tables": "Position embeddings: tables and cosines; the line marks the last trained position.",
         "dilution": "Dilution: attention and pooled signal by length.",
         "margins": "Logits of sorted and of one-swap sequences by length.",
         "neighbour_head": "The head that looks at the neighbour, by length.",
@@ -64,13 +64,12 @@ class Section:
     more_tables: list = field(default_factory=list)
     more_title: str = ""
     figures: list[Figure] = field(default_factory=list)
-    commands: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     has_heads: bool = False
 
     @property
     def is_empty(self) -> bool:
-        return not (self.charts or self.tables or self.figures or self.commands or self.has_heads)
+        return not (self.charts or self.tables or self.figures or self.has_heads)
 
 
 def write_report(folder: Path, overwrite: bool = False) -> list[Path]:
@@ -116,7 +115,7 @@ def environment(autoescape: bool) -> Environment:
         keep_trailing_newline=True,
     )  # fmt: skip
     found.filters["inline"] = markdown_inline
-    found.filters["code"] = lambda text: re.sub(r"[`\s]+", " ", str(text)).strip()
+    found.filters["unbroken"] = lambda text: text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")
     return found
 
 
@@ -156,8 +155,9 @@ def texts_of(study: Study) -> dict:
     }
     about = [counted(len(study.runs), "run")] if study.runs else []
     about += ["a quick study"] if study.about.get("quick") else []
-    if isinstance(study.about.get("seconds"), (int, float)):
-        about.append(f"{study.about['seconds'] / 60:.0f} minutes")
+    seconds = sum(step["seconds"] for step in study.about.get("steps", {}).values())
+    if seconds:
+        about.append(f"{seconds / 60:.0f} minutes of computing, summed over steps")
     if study.about.get("finished_at"):
         about.append(f"finished {study.about['finished_at']}")
     found = [{"title": names[part], "findings": own} for part, own in collect_findings(study).items()]
@@ -184,7 +184,7 @@ def make_sections(study: Study, heads: dict | None) -> list[Section]:
         ),
         Section(
             "heads", "Heads",
-            f"All figures of this part are of {whose}; which head does what differs from seed to seed. Point at a "
+            f"All figures of this part are of {whose}; another seed may share the work out otherwise. Point at a "
             "head for its values and its map, click to lock it, Escape to unlock.",
             tables=tables.head_ranking(study), figures=figures_of(study, "heads"), has_heads=heads is not None,
         ),
@@ -203,8 +203,7 @@ def make_sections(study: Study, heads: dict | None) -> list[Section]:
             more_title="Other negatives, and the checks of the mathematics", figures=figures_of(study, "length"),
         ),
         Section(
-            "made", "How it was made", tables=tables.made_by(study),
-            commands=[str(command) for command in study.about.get("commands", [])], files=row_files(study),
+            "made", "How it was made", tables=[*tables.steps(study), *tables.made_by(study)], files=row_files(study),
         ),
     ]  # fmt: skip
     return [section for section in sections if not section.is_empty]

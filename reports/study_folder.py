@@ -1,7 +1,7 @@
 """Reads what a study left on disk: runs, head study, pruning, length study. Every part may be missing.
 
-A study has them in runs/*, heads/, pruned/ and length/. A folder that is itself one of these (a run, or what
-`headcount heads`, `prune` or `extrapolate` wrote) is read as a study of that one part.
+A study has them in runs/*, heads/ (or beside the results of a run), pruned/ and length/. A folder that is itself one
+of these (a run, or what `headcount heads`, `prune` or `extrapolate` wrote) is read as a study of that one part.
 """
 
 import hashlib
@@ -15,8 +15,15 @@ import yaml
 
 Rows = list[dict]
 
-# Part -> its folder in a study, and the file of rows by which a folder of its own is known.
-PARTS = {"heads": ("heads", "ablation"), "pruning": ("pruned", "pruning"), "length": ("length", "summary")}
+# Part -> its usual folder in a study, and the files of rows that belong to it.
+PARTS = {
+    "heads": (
+        "heads",
+        ("ablation", "gradient", "specialization", "maps", "toggles", "interchange", "carry_atlas", "subsets"),
+    ),
+    "pruning": ("pruned", ("pruning",)),
+    "length": ("length", ("lengths", "summary", "dilution", "shifts", "neighbour", "positions", "mathematics")),
+}
 # What of a model is built in by hand rather than learned: config field -> value -> its name.
 BUILT_IN = {
     "position_scheme": {"coupled": "coupled position ids", "abacus": "abacus position ids"},
@@ -91,13 +98,11 @@ def read_study(folder: Path) -> Study:
     run_folders = sorted((folder / "runs").iterdir(), key=_by_number) if (folder / "runs").is_dir() else [folder]
     runs = [read_run(path, folder) for path in run_folders if (path / "recipe.yaml").exists()]
     parts = {}
-    for name, (usual, mark) in PARTS.items():
-        own = folder / usual
-        if not own.is_dir():  # beside the results of the folder itself, or of one of its runs
-            places = [place for place in (folder, *run_folders) if (place / "results" / f"{mark}.json").exists()]
-            own = places[0] if places else own
-        if (own / "results").is_dir():
-            parts[name] = read_part(own, folder)
+    for part, (usual, names) in PARTS.items():
+        for own in (folder / usual, folder, *run_folders):
+            if any((own / "results" / f"{name}.json").exists() for name in names):
+                parts[part] = read_part(own, folder, names)
+                break
     runs = [run for run in runs if run.evaluation or run.metrics]
     if not runs and not any(part.rows for part in parts.values()):
         raise ValueError(
@@ -108,11 +113,13 @@ def read_study(folder: Path) -> Study:
 
 
 def studied_run(folder: Path, runs: list[Run], heads: Part | None) -> str | None:
-    """The run whose weights have the hash that the head study noted."""
+    """The run in whose folder the head study is, or whose weights have the hash that it noted."""
     note = folder / heads.path / "heads.json" if heads else None
     wanted = read_json(note, dict).get("weights") if note and note.exists() else None
     for run in runs:
         weights = folder / run.path / "model" / "model.safetensors"
+        if heads and heads.path == run.path:
+            return run.name
         if wanted and weights.exists() and hashlib.sha256(weights.read_bytes()).hexdigest() == wanted:
             return run.name
     return None
@@ -135,8 +142,9 @@ def read_run(path: Path, study: Path) -> Run:
     )
 
 
-def read_part(path: Path, study: Path) -> Part:
-    rows = {file.stem: read_json(file, list) for file in sorted((path / "results").glob("*.json"))}
+def read_part(path: Path, study: Path, names: tuple[str, ...]) -> Part:
+    files = {name: path / "results" / f"{name}.json" for name in names}
+    rows = {name: read_json(file, list) for name, file in files.items() if file.exists()}
     figures: dict[str, list[Path]] = {}
     for file in sorted((path / "figures").glob("*.*")):
         if file.suffix in (".png", ".svg") and not file.name.startswith("."):

@@ -72,9 +72,10 @@ def sortedness_runs(runs: list[Run]) -> list[Table]:
         tested = [row for row in run.evaluation if row.get("metric") == "accuracy" and row.get("value") is not None]
         for kind in dict.fromkeys(row["kind"] for row in tested):
             row = {"run": run.name, "seed": str(run.seed), "negatives": kind}
-            for part in sorted((r for r in tested if r["kind"] == kind), key=lambda r: r["length"]):
-                one = " (one class)" if part["one_class_only"] else ""
-                row[f"{part['length']:,}"] = f"{percent(part['value'], 1)}{one}"
+            own = {part["length"]: part for part in tested if part["kind"] == kind}
+            for length in sorted({part["length"] for r in runs for part in r.evaluation if "length" in part}):
+                cell = percent(own[length]["value"], 1) if length in own else NOTHING
+                row[f"{length:,}"] = f"{cell} (one class)" if own.get(length, {}).get("one_class_only") else cell
             row["n each"] = "/".join(f"{n:,}" for n in sorted({r["n"] for r in tested if r["kind"] == kind}))
             rows.append({**row, "built in by hand": ", ".join(run.built_in) or "nothing"})
     note = "Accuracy by length; the classes are balanced, so 50 % is chance. Intervals are in the chart and the rows."
@@ -143,6 +144,7 @@ def length_summary(study: Study) -> list[Table]:
     """One table per kind of negatives, the hardest first."""
     summary = study.rows("length", "summary")
     kinds = {row["kind"] for row in summary}
+    lengths = sorted({length for row in summary for length in row["accuracy"]}, key=int)
     tables = []
     for kind in [*(k for k in HARDEST if k in kinds), *sorted(kinds - set(HARDEST))]:
         rows = []
@@ -151,8 +153,9 @@ def length_summary(study: Study) -> list[Table]:
             row["learned"] = f"{part['learned']} of {len(part['seeds'])}"
             trained = part["in_distribution"]
             row["training lengths"] = percent(trained["value"], 1) if trained else NOTHING
-            for length, figure in part["accuracy"].items():
-                row[f"{int(length):,}"] = percent(figure["value"], 1)
+            for length in lengths:
+                figure = part["accuracy"].get(length)
+                row[f"{int(length):,}"] = percent(figure["value"], 1) if figure else NOTHING
             row["99 % up to, by seed"] = ", ".join(f"{length:,}" for length in part["holds_to"].values())
             one = [length for length in part["one_class_from"].values() if length is not None]
             row["one class from"] = ", ".join(f"{length:,}" for length in one) or "never"
@@ -161,8 +164,8 @@ def length_summary(study: Study) -> list[Table]:
         seeds = max((len(row["seeds"]) for row in summary if row["kind"] == kind), default=0)
         note = (
             f"Accuracy on {kind} negatives, pooled over {seeds} seed{'s' if seeds != 1 else ''}; classes are "
-            "balanced: 50 % is chance. Learned: seeds with 95 % at the training lengths. The chart shows every seed with its "
-            "interval."
+            "balanced: 50 % is chance. Learned: seeds with 95 % at the training lengths. The chart shows every "
+            "seed with its interval."
         )
         tables.append(make_table(f"Accuracy by length: {kind}", rows, note))
     return tables
@@ -178,6 +181,15 @@ def mathematics(study: Study) -> list[Table]:
         for row in study.rows("length", "mathematics")
     ]  # fmt: skip
     return [make_table("The mathematics, checked", rows)] if rows else []
+
+
+def steps(study: Study) -> list[Table]:
+    """The commands of `headcount study`, in the order in which they finished."""
+    rows = [
+        {"step": name, "seconds": f"{step['seconds']:,.0f}", "command": step["command"]}
+        for name, step in study.about.get("steps", {}).items()
+    ]
+    return [make_table("Steps", rows, "Seconds of each command; several run side by side.")] if rows else []
 
 
 def made_by(study: Study) -> list[Table]:

@@ -52,9 +52,11 @@ def drop(row: dict) -> str:
     return f"{points(row['value'])} ({inside})"
 
 
-def listed(names: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+def listed(names: list[str], most: int | None = None) -> str:
+    """`a`, `a and b`, `a, b and c`; of more than `most`, the first ones and how many others."""
     names = [str(name) for name in names]
+    if most is not None and len(names) > most:
+        names = [*names[:most], f"{len(names) - most} more"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 

@@ -134,8 +134,8 @@ function makeChart(spec, host) {
   }
 
   function draw() {
-    const width = Math.max(280, Math.min(760, canvas.clientWidth || 640)), height = width < 460 ? 270 : 320;
-    const left = 62, right = width - 14, top = 14, bottom = height - 46;
+    const width = Math.max(280, Math.min(1100, canvas.clientWidth || 640)), height = width < 460 ? 270 : width < 760 ? 320 : 400;
+    const left = 76, right = width - 26, top = 14, bottom = height - 46;
     const series = shown();
     const flat = series.flatMap((one) => one.points);
     svg = element("svg", { viewBox: `0 0 ${width} ${height}`, role: "application", tabindex: "0", "aria-label": `${spec.title}. Chart with ${series.length} series; arrow keys read the points.` });
@@ -151,7 +151,7 @@ function makeChart(spec, host) {
       svg.append(element("text", { x: (left + right) / 2, y: height - 8, "text-anchor": "middle" }, spec.x.label || series[0].tags.by || ""));
       svg.append(element("text", { x: 12, y: (top + bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${(top + bottom) / 2})` }, spec.y.label));
       const line = spec.y.reference;
-      if (line) svg.append(element("line", { class: "reference", x1: left, x2: right, y1: y.at(line.value), y2: y.at(line.value) }), element("text", { x: right, y: y.at(line.value) - 5, "text-anchor": "end" }, line.label));
+      if (line) svg.append(element("line", { class: "reference", x1: left, x2: right, y1: y.at(line.value), y2: y.at(line.value) }), element("text", { x: right, y: y.at(line.value) + 16, "text-anchor": "end" }, line.label));
       series.forEach((one, index) => {
         const { color, dash, mark } = look(one.name);
         const shift = spec.x.scale === "category" ? (index - (series.length - 1) / 2) * Math.min(14, (x.width * 0.7) / series.length) : 0;

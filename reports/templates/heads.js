@@ -45,7 +45,7 @@ function makeHeads(view, host) {
         const name = `${layer.layer}.${number}`;
         const button = element("button", {
           type: "button", "data-head": name, tabindex: "-1", "aria-pressed": "false",
-          onpointerenter: () => preview(name), onfocus: () => preview(name),
+          onpointermove: () => preview(name), onfocus: () => preview(name),
           onclick: () => lock(name), onkeydown: (event) => onGridKey(event, name),
         });
         buttons.set(name, button);
