@@ -92,7 +92,8 @@ function makeAxis(axis, values, from, to) {
   if (!axis.percent) high = Math.ceil(high / step - 1e-6) * step;
   const ticks = [];
   for (let value = low; value <= high + step * 1e-6; value += step) ticks.push(value);
-  const digits = Math.max(0, Math.ceil(-Math.log10(step * 100) - 1e-9));
+  let digits = 0;  // as many as tell the ticks apart and show them exactly
+  while (digits < 4 && Math.abs(step * 100 * 10 ** digits - Math.round(step * 100 * 10 ** digits)) > 1e-6) digits += 1;
   const text = axis.percent ? (value) => percentText(value, digits) : (value) => value.toLocaleString("en");
   return { at: (value) => from + ((value - low) / (high - low)) * (to - from), ticks, text };
 }
@@ -142,7 +143,7 @@ function makeChart(spec, host) {
     points = [];
     if (flat.length) {
       const x = makeAxis(spec.x, flat.map((p) => p.x), left, right);
-      const y = makeAxis(spec.y, flat.flatMap((p) => [p.y, p.low ?? p.y, p.high ?? p.y]), bottom, top);
+      const y = makeAxis(spec.y, [...flat.flatMap((p) => [p.y, p.low ?? p.y, p.high ?? p.y]), spec.y.reference?.value ?? flat[0].y], bottom, top);
       if (spec.band) svg.append(element("rect", { class: "band", x: left, y: top, width: Math.max(0, x.at(spec.band.to) - left), height: bottom - top }), element("text", { x: left + 6, y: bottom - 8 }, spec.band.label));
       for (const tick of y.ticks) svg.append(element("line", { class: "grid", x1: left, x2: right, y1: y.at(tick), y2: y.at(tick) }), element("text", { x: left - 8, y: y.at(tick) + 4, "text-anchor": "end" }, y.text(tick)));
       const room = Math.max(1, Math.ceil(x.ticks.length / ((right - left) / 48)));
