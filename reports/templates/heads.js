@@ -176,7 +176,7 @@ function makeHeads(view, host) {
 
   function drawMap() {
     const found = weightsOf();
-    if (!found) { map.replaceChildren(element("p", { class: "soft" }, "There is no map of this head for this example.")); cellReadout.replaceChildren(); svg = null; return; }
+    if (!found) { map.replaceChildren(element("p", { class: "soft" }, "There is no map of this head for this example, or it is too large for this page.")); cellReadout.replaceChildren(); svg = null; return; }
     const { queries, keys, weights } = found;
     const longest = Math.max(...queries.map((token) => token.length), 2);
     const left = 30 + 8 * Math.min(longest, 7), top = 40, size = Math.max(16, Math.min(46, Math.floor((480 - left) / keys.length)));
