@@ -1,5 +1,5 @@
 // Charts from plain data (reports/charts.py). Text from data only ever becomes text nodes.
-const COLORS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8a8f3c", "#999999"];
+const COLORS = ["var(--series)", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8a8f3c", "#999999"];
 const DASHES = ["", "6 3", "2 3"];
 const MARKS = ["M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", "M-3.6 -3.6h7.2v7.2h-7.2z", "M0 -4.6L4.4 3.4H-4.4z", "M0 -5L5 0L0 5L-5 0z"];
 const SVG = "http://www.w3.org/2000/svg";
@@ -156,7 +156,7 @@ function makeChart(spec, host) {
       series.forEach((one, index) => {
         const { color, dash, mark } = look(one.name);
         const shift = spec.x.scale === "category" ? (index - (series.length - 1) / 2) * Math.min(14, (x.width * 0.7) / series.length) : 0;
-        const many = one.points.length > 40;
+        const many = one.points.length > 24;
         const place = (p) => [x.at(p.x) + shift, y.at(p.y)];
         if (spec.x.scale !== "category") svg.append(element("path", { d: one.points.map((p, i) => `${i ? "L" : "M"}${place(p).map((v) => v.toFixed(1)).join(" ")}`).join(""), fill: "none", stroke: color, "stroke-width": many ? 1.4 : 1.8, "stroke-dasharray": dash || null }));
         for (const point of one.points) {

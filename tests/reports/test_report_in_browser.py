@@ -222,7 +222,8 @@ def test_dark_mode_by_preference_and_by_hand(open_page):
 def test_it_prints(open_page):
     page = open_page()
     assert page.pdf(format="A4").startswith(b"%PDF")
-    page.emulate_media(media="print")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert not page.locator("nav").is_visible() and not page.locator(".tools").first.is_visible()
 
 
