@@ -138,8 +138,11 @@ def test_local_folder_is_the_repository_and_nothing_is_sent(run, tmp_path, capsy
     target = tmp_path / "published" / "model"
     assert headcount(["push", str(run), "--repo-id", "alice/m", "--local", str(target)]) == 0
     assert (target / "README.md").exists() and (target / "model.safetensors").exists()
-    code = f"model = AutoModelForSeq2SeqLM.from_pretrained({str(target)!r}, trust_remote_code=True)\nprint(len(model.list_heads()))"
-    answer = run_without_headcount("from transformers import AutoModelForSeq2SeqLM\n" + code, tmp_path)
+    code = f"""
+from transformers import AutoModelForSeq2SeqLM
+print(len(AutoModelForSeq2SeqLM.from_pretrained({str(target)!r}, trust_remote_code=True).list_heads()))
+"""
+    answer = run_without_headcount(code, tmp_path)
     assert answer.strip().endswith("12")
     assert headcount(["push", str(run), "--repo-id", "alice/m", "--local", str(target)]) == 2
     assert "not empty; expected a new folder" in capsys.readouterr().err
