@@ -35,7 +35,7 @@ def costliest_head(rows: list[dict], source: str) -> list[Finding]:
     if row["p_holm"] >= CERTAIN:
         return []
     text = (
-        f"No head is needed more than {row['head']}: without it the model loses {drop(row)} and is left with "
+        f"No head costs more in this test than {row['head']}: without it the model loses {drop(row)} and is left with "
         f"{share(row['ablated'])}."
     )
     return [Finding(points(row["value"]), text, source)]
@@ -65,23 +65,40 @@ def ablation_modes_differ(rows: list[dict], source: str) -> list[Finding]:
 
 
 def carry_heads(rows: list[dict], source: str) -> list[Finding]:
-    heads = [row for row in rows if row["role"] == "carry head"]
-    if not heads:
-        most = max(rows, key=lambda row: row["carry_flip"]["value"])
-        text = (
-            "No single head brings the carry to the answer. The one that comes closest, "
-            f"{most['head']}, moves it in {share(most['carry_flip'])} of pairs."
-        )
-        return [Finding("no head", text, source)]
+    """Heads for which both kinds of evidence agree; else those that only interchange speaks for; else that none is."""
     found = []
-    for row in sorted(heads, key=lambda row: -row["carry_flip"]["value"]):
+    for row in sorted(rows, key=lambda row: -row["carry_flip"]["value"]):
+        if row["role"] != "carry head":
+            continue
         text = (
             f"{row['head']} carries the carry. Its output, taken from a problem that differs only in one carry, moves "
             f"that carry in {share(row['carry_flip'])} of pairs; and switching the head off costs "
             f"{drop(row['carry_excess'])} more on problems with a carry than on problems without."
         )
         found.append(Finding(percent(row["carry_flip"]["value"], 1), text, source))
+    return found or _half_proven(rows, source) or _no_carry_head(rows, source)
+
+
+def _half_proven(rows: list[dict], source: str) -> list[Finding]:
+    found = []
+    moving = [row for row in rows if row["moves_the_carry"]]
+    for row in sorted(moving, key=lambda row: -row["carry_flip"]["value"]):
+        text = (
+            f"{row['head']} moves the carry in {share(row['carry_flip'])} of pairs, but that it is needed for carries "
+            "more than for the rest is not shown: switching it off costs "
+            f"{drop(row['carry_excess'])} more on problems with a carry than on problems without."
+        )
+        found.append(Finding(percent(row["carry_flip"]["value"], 1), text, source))
     return found
+
+
+def _no_carry_head(rows: list[dict], source: str) -> list[Finding]:
+    most = max(rows, key=lambda row: row["carry_flip"]["value"])
+    text = (
+        "No single head was found to bring the carry to the answer. The one that comes closest, "
+        f"{most['head']}, moves it in {share(most['carry_flip'])} of pairs."
+    )
+    return [Finding("no head", text, source)]
 
 
 def aligned_heads(rows: list[dict], source: str) -> list[Finding]:

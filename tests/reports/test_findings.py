@@ -127,7 +127,7 @@ def test_classes_of_heads_count_and_say_how_certain():
 
 def test_costliest_head_must_be_beyond_chance():
     (finding,) = head_findings.costliest_head([ablated("a", 0.5), ablated("b", 0.1)], "x")
-    assert finding.figure == "50.0 points" and "needed more than a:" in finding.text and "n = 2,000" in finding.text
+    assert finding.figure == "50.0 points" and "than a: without it" in finding.text and "n = 2,000" in finding.text
     assert head_findings.costliest_head([ablated("a", 0.01, p=0.4)], "x") == []
 
 
@@ -141,7 +141,7 @@ def test_constant_heads_need_both_ablations_to_be_certain():
 
 def atlas(head, role, flip) -> dict:
     return {"head": head, "role": role, "carry_flip": figure(flip, 1000), "carry_excess": figure(0.05, 287),
-            "same_column": {**figure(0.9, 2000), "uniform": 0.25}}  # fmt: skip
+            "moves_the_carry": flip > 0.05, "same_column": {**figure(0.9, 2000), "uniform": 0.25}}  # fmt: skip
 
 
 def test_carry_heads_are_named_or_it_is_said_that_there_is_none():
@@ -150,7 +150,9 @@ def test_carry_heads_are_named_or_it_is_said_that_there_is_none():
     assert finding.text.startswith("decoder.1.cross.1 carries the carry.") and finding.figure == "47.0 %"
     assert "47.00 % (95 % interval 44.00 to 50.00 %, n = 1,000)" in finding.text
     (none,) = head_findings.carry_heads([atlas("a", "other", 0.03), *rows[1:]], "x")
-    assert none.text.startswith("No single head") and "a, moves it in 3.00 %" in none.text
+    assert none.text.startswith("No single head was found") and "a, moves it in 3.00 %" in none.text
+    (half,) = head_findings.carry_heads([atlas("a", "other", 0.35), *rows[1:]], "x")
+    assert half.text.startswith("a moves the carry in 35.00 %") and "is not shown" in half.text
     assert head_findings.aligned_heads(rows, "x") == []
     assert "25.0 %" in head_findings.aligned_heads([atlas("a", "aligner", 0)], "x")[0].text
 
