@@ -97,7 +97,7 @@ def sortedness_accuracy(runs: list[Run]) -> list[dict]:
             found.append(series(run.recipe_name, points, run.name, kind=kind))
     return chart(
         "sortedness", "Accuracy by length", {"label": "length", "scale": "log"},
-        {"label": "accuracy", "scale": "linear", "percent": True, "reference": CHANCE}, found,
+        {"label": "accuracy", "scale": "linear", "percent": True, "reference": CHANCE, "from": 0.4}, found,
         [{"tag": "kind", "label": "Negatives", "first": HARDEST}],
     )  # fmt: skip
 

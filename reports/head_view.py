@@ -6,6 +6,8 @@ from .study_folder import Study
 
 
 DIGITS = 5
+MOST_CELLS = 50 * 50  # of one map: larger ones can be neither read nor kept in a page
+MOST_WEIGHTS = 200_000  # of all maps together, about 1.4 MB
 MODES = {"zero": "set to zero", "mean": "set to its mean", "resample": "from another example"}
 # Measures of attention: how they read in the list.
 LOOKS = {
@@ -127,11 +129,15 @@ def _short(value):
 def _examples(maps: list[dict], toggles: list[dict]) -> list[dict]:
     """Shown examples with their maps and answers, then the average over many."""
     found: dict = {}
+    room = MOST_WEIGHTS
     for row in maps:
         average = "example" not in row
         key = "average" if average else row["example"]
         example = found.setdefault(key, {"key": str(key), "maps": {}, "answers": {}})
-        example["maps"][row["layer"]] = {name: row[name] for name in ("heads", "queries", "keys", "weights")}
+        cells = len(row["queries"]) * len(row["keys"])
+        room -= cells * len(row["heads"])
+        if cells <= MOST_CELLS and room >= 0:
+            example["maps"][row["layer"]] = {name: row[name] for name in ("heads", "queries", "keys", "weights")}
         if average:
             example["title"] = f"average over {row['n']:,} examples"
         else:

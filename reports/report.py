@@ -59,6 +59,7 @@ class Section:
     key: str
     title: str
     lead: str = ""
+    hint: str = ""  # how to use the page
     charts: list[dict] = field(default_factory=list)
     tables: list = field(default_factory=list)
     more_tables: list = field(default_factory=list)
@@ -157,7 +158,7 @@ def texts_of(study: Study) -> dict:
     about += ["a quick study"] if study.about.get("quick") else []
     seconds = sum(step["seconds"] for step in study.about.get("steps", {}).values())
     if seconds:
-        about.append(f"{seconds / 60:.0f} minutes of computing, summed over steps")
+        about.append(f"{counted(max(1, round(seconds / 60)), 'minute')} of computing, summed over steps")
     if study.about.get("finished_at"):
         about.append(f"finished {study.about['finished_at']}")
     found = [{"title": names[part], "findings": own} for part, own in collect_findings(study).items()]
@@ -184,8 +185,8 @@ def make_sections(study: Study, heads: dict | None) -> list[Section]:
         ),
         Section(
             "heads", "Heads",
-            f"All figures of this part are of {whose}; another seed may share the work out otherwise. Point at a "
-            "head for its values and its map, click to lock it, Escape to unlock.",
+            f"All figures of this part are of {whose}; another seed may share the work out otherwise.",
+            hint="Point at a head for its values and its map, click to lock it, Escape to unlock.",
             tables=tables.head_ranking(study), figures=figures_of(study, "heads"), has_heads=heads is not None,
         ),
         Section(
@@ -196,8 +197,8 @@ def make_sections(study: Study, heads: dict | None) -> list[Section]:
         ),
         Section(
             "length", "Length",
-            "Is a sequence sorted? Trained on short sequences, tested on far longer ones; every seed is a line of its "
-            "own.",
+            "Is a sequence sorted? Trained on short sequences, tested on far longer ones.",
+            hint="Every seed is a line of its own.",
             charts=charts.extrapolation(study), tables=[lengths] if lengths else [],
             more_tables=[*other_kinds, *tables.mathematics(study)],
             more_title="Other negatives, and the checks of the mathematics", figures=figures_of(study, "length"),

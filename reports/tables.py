@@ -6,7 +6,7 @@ from .head_findings import whole_drops
 from .length_findings import HARDEST
 from .run_findings import whole
 from .study_folder import Run, Study
-from .wording import interval, percent
+from .wording import counted, interval, percent
 
 
 NOTHING = "–"
@@ -74,11 +74,11 @@ def sortedness_runs(runs: list[Run]) -> list[Table]:
             row = {"run": run.name, "seed": str(run.seed), "negatives": kind}
             own = {part["length"]: part for part in tested if part["kind"] == kind}
             for length in sorted({part["length"] for r in runs for part in r.evaluation if "length" in part}):
-                cell = percent(own[length]["value"], 1) if length in own else NOTHING
+                cell = with_interval(own[length]) if length in own else NOTHING
                 row[f"{length:,}"] = f"{cell} (one class)" if own.get(length, {}).get("one_class_only") else cell
             row["n each"] = "/".join(f"{n:,}" for n in sorted({r["n"] for r in tested if r["kind"] == kind}))
             rows.append({**row, "built in by hand": ", ".join(run.built_in) or "nothing"})
-    note = "Accuracy by length; the classes are balanced, so 50 % is chance. Intervals are in the chart and the rows."
+    note = "Accuracy by length with its 95 % interval; the classes are balanced, so 50 % is chance."
     return [make_table("Sortedness, every seed", rows, note)] if rows else []
 
 
@@ -118,6 +118,8 @@ def head_ranking(study: Study) -> list[Table]:
         f"One trained model, zero ablation, free-running, n = {drops[0]['n']:,}; intact "
         f"{percent(drops[0]['intact']['value'])}. A question mark: the interval reaches into another class."
     )
+    if mean or gradient:
+        note += " The intervals of the mean ablation and of the gradient are in the grid and the rows."
     if atlas:
         note += f" Carry moved: n = {next(iter(atlas.values()))['carry_flip']['n']:,} pairs."
     return [make_table("Heads by what they cost", rows, note)]
@@ -152,20 +154,20 @@ def length_summary(study: Study) -> list[Table]:
             row = {"encoding": part["variant"], "pooling": part["pooling"]}
             row["learned"] = f"{part['learned']} of {len(part['seeds'])}"
             trained = part["in_distribution"]
-            row["training lengths"] = percent(trained["value"], 1) if trained else NOTHING
+            row["training lengths"] = with_interval(trained) if trained else NOTHING
             for length in lengths:
                 figure = part["accuracy"].get(length)
-                row[f"{int(length):,}"] = percent(figure["value"], 1) if figure else NOTHING
+                row[f"{int(length):,}"] = with_interval(figure) if figure else NOTHING
             row["99 % up to, by seed"] = ", ".join(f"{length:,}" for length in part["holds_to"].values())
             one = [length for length in part["one_class_from"].values() if length is not None]
             row["one class from"] = ", ".join(f"{length:,}" for length in one) or "never"
             row["built in by hand"] = ", ".join(part["built_in"]) or "nothing"
             rows.append(row)
-        seeds = max((len(row["seeds"]) for row in summary if row["kind"] == kind), default=0)
+        own = [row for row in summary if row["kind"] == kind]
         note = (
-            f"Accuracy on {kind} negatives, pooled over {seeds} seed{'s' if seeds != 1 else ''}; classes are "
-            "balanced: 50 % is chance. Learned: seeds with 95 % at the training lengths. The chart shows every "
-            "seed with its interval."
+            f"Accuracy on {kind} negatives with its 95 % interval, pooled over "
+            f"{counted(max(len(row['seeds']) for row in own), 'seed')}; classes are balanced: 50 % is chance. "
+            f"n by length: {sizes(own, lengths)}. Learned: seeds with 95 % at the training lengths."
         )
         tables.append(make_table(f"Accuracy by length: {kind}", rows, note))
     return tables
@@ -213,6 +215,23 @@ def made_by(study: Study) -> list[Table]:
         which = "Versions and hardware" if len(machines) == 1 else f"Versions and hardware of {', '.join(names)}"
         tables.append(make_table(which, [{"what": name, "value": value} for name, value in facts]))
     return tables
+
+
+def with_interval(row: dict) -> str:
+    """`98.5 % (95.7–99.5)`"""
+    low, high = row["interval"]
+    return f"{percent(row['value'], 1)} ({100 * low:.1f}–{100 * high:.1f})"
+
+
+def sizes(rows: list[dict], lengths: list[str]) -> str:
+    """n at every length: `32: 200; 4,096: 20 to 40`."""
+    found = []
+    for length in lengths:
+        counts = sorted({row["accuracy"][length]["n"] for row in rows if length in row["accuracy"]})
+        if counts:
+            span = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+            found.append(f"{int(length):,}: {span}")
+    return "; ".join(found)
 
 
 def _points(value: float) -> str:

@@ -1,5 +1,5 @@
 // Charts from plain data (reports/charts.py). Text from data only ever becomes text nodes.
-const COLORS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8a8f3c", "#999999"];
+const COLORS = ["var(--series)", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8a8f3c", "#999999"];
 const DASHES = ["", "6 3", "2 3"];
 const MARKS = ["M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", "M-3.6 -3.6h7.2v7.2h-7.2z", "M0 -4.6L4.4 3.4H-4.4z", "M0 -5L5 0L0 5L-5 0z"];
 const SVG = "http://www.w3.org/2000/svg";
@@ -92,7 +92,8 @@ function makeAxis(axis, values, from, to) {
   if (!axis.percent) high = Math.ceil(high / step - 1e-6) * step;
   const ticks = [];
   for (let value = low; value <= high + step * 1e-6; value += step) ticks.push(value);
-  const digits = Math.max(0, Math.ceil(-Math.log10(step * 100) - 1e-9));
+  let digits = 0;  // as many as tell the ticks apart and show them exactly
+  while (digits < 4 && Math.abs(step * 100 * 10 ** digits - Math.round(step * 100 * 10 ** digits)) > 1e-6) digits += 1;
   const text = axis.percent ? (value) => percentText(value, digits) : (value) => value.toLocaleString("en");
   return { at: (value) => from + ((value - low) / (high - low)) * (to - from), ticks, text };
 }
@@ -142,7 +143,7 @@ function makeChart(spec, host) {
     points = [];
     if (flat.length) {
       const x = makeAxis(spec.x, flat.map((p) => p.x), left, right);
-      const y = makeAxis(spec.y, flat.flatMap((p) => [p.y, p.low ?? p.y, p.high ?? p.y]), bottom, top);
+      const y = makeAxis(spec.y, [...flat.flatMap((p) => [p.y, p.low ?? p.y, p.high ?? p.y]), spec.y.reference?.value ?? flat[0].y], bottom, top);
       if (spec.band) svg.append(element("rect", { class: "band", x: left, y: top, width: Math.max(0, x.at(spec.band.to) - left), height: bottom - top }), element("text", { x: left + 6, y: bottom - 8 }, spec.band.label));
       for (const tick of y.ticks) svg.append(element("line", { class: "grid", x1: left, x2: right, y1: y.at(tick), y2: y.at(tick) }), element("text", { x: left - 8, y: y.at(tick) + 4, "text-anchor": "end" }, y.text(tick)));
       const room = Math.max(1, Math.ceil(x.ticks.length / ((right - left) / 48)));
@@ -155,7 +156,7 @@ function makeChart(spec, host) {
       series.forEach((one, index) => {
         const { color, dash, mark } = look(one.name);
         const shift = spec.x.scale === "category" ? (index - (series.length - 1) / 2) * Math.min(14, (x.width * 0.7) / series.length) : 0;
-        const many = one.points.length > 40;
+        const many = one.points.length > 24;
         const place = (p) => [x.at(p.x) + shift, y.at(p.y)];
         if (spec.x.scale !== "category") svg.append(element("path", { d: one.points.map((p, i) => `${i ? "L" : "M"}${place(p).map((v) => v.toFixed(1)).join(" ")}`).join(""), fill: "none", stroke: color, "stroke-width": many ? 1.4 : 1.8, "stroke-dasharray": dash || null }));
         for (const point of one.points) {

@@ -176,7 +176,7 @@ function makeHeads(view, host) {
 
   function drawMap() {
     const found = weightsOf();
-    if (!found) { map.replaceChildren(element("p", { class: "soft" }, "There is no map of this head for this example.")); cellReadout.replaceChildren(); svg = null; return; }
+    if (!found) { map.replaceChildren(element("p", { class: "soft" }, "There is no map of this head for this example, or it is too large for this page.")); cellReadout.replaceChildren(); svg = null; return; }
     const { queries, keys, weights } = found;
     const longest = Math.max(...queries.map((token) => token.length), 2);
     const left = 30 + 8 * Math.min(longest, 7), top = 40, size = Math.max(16, Math.min(46, Math.floor((480 - left) / keys.length)));
@@ -184,14 +184,14 @@ function makeHeads(view, host) {
     const name = (token) => token.replace("<eos>", "end");
     svg = element("svg", { viewBox: `0 0 ${Math.max(width, 300)} ${height}`, role: "application", tabindex: "0", "aria-label": `Attention map of ${state.head}, ${queries.length} queries by ${keys.length} keys; arrow keys read the weights, Enter locks, Escape unlocks` });
     svg.append(element("text", { x: left, y: 14 }, "key"), element("text", { x: 12, y: top + (size * queries.length) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${top + (size * queries.length) / 2})` }, "query"));
-    keys.forEach((token, k) => svg.append(element("text", { class: "title-text", x: left + size * (k + 0.5), y: top - 8, "text-anchor": "middle", style: "" }, name(token))));
+    keys.forEach((token, k) => svg.append(element("text", { class: "title-text", x: left + size * (k + 0.5), y: top - 8, "text-anchor": "middle" }, name(token))));
     queries.forEach((token, q) => {
       svg.append(element("text", { class: "title-text", x: left - 8, y: top + size * (q + 0.5) + 4, "text-anchor": "end" }, name(token)));
       keys.forEach((_, k) => {
         const weight = weights[q][k];
         const cell = element("rect", { "data-cell": `${q},${k}`, x: left + size * k + 1, y: top + size * q + 1, width: size - 2, height: size - 2, rx: 2, "fill-opacity": weight.toFixed(3), fill: "var(--accent)", stroke: "var(--line)" });
         svg.append(cell);
-        if (size >= 28 && weight >= 0.05) svg.append(element("text", { x: left + size * (k + 0.5), y: top + size * (q + 0.5) + 4, "text-anchor": "middle", "pointer-events": "none", fill: "currentColor", class: weight > 0.55 ? "on" : "" }, weight.toFixed(2).replace("0.", ".")));
+        if (size >= 28 && weight >= 0.05) svg.append(element("text", { x: left + size * (k + 0.5), y: top + size * (q + 0.5) + 4, "text-anchor": "middle", "pointer-events": "none", class: weight > 0.55 ? "title-text on" : "title-text" }, weight.toFixed(2).replace("0.", ".")));
       });
     });
     for (const text of svg.querySelectorAll("text.on")) text.style.fill = "var(--on-accent)";

@@ -194,3 +194,12 @@ def test_lengths_that_only_some_cells_reached_keep_their_order(study, tmp_path):
     write(folder / "results" / "summary.json", rows)
     header = next(line for line in render_markdown(read_study(folder)).splitlines() if line.startswith("| encoding"))
     assert re.findall(r"(?<=\| )[\d,]+(?= \|)", header) == ["16", "32", "64", "1,024"]
+
+
+def test_maps_that_are_too_large_stay_out_of_the_page(study, tmp_path):
+    folder = shutil.copytree(study / "heads", tmp_path / "heads")
+    rows = json.loads((folder / "results" / "maps.json").read_text())
+    long = {"queries": ["1"] * 60, "keys": ["1"] * 60, "weights": [[[0.0167] * 60] * 60] * 2}
+    write(folder / "results" / "maps.json", [{**rows[0], **long}, *rows[1:]])
+    example = data_of(render_html(read_study(folder)))["heads"]["examples"][0]
+    assert rows[0]["layer"] not in example["maps"] and rows[1]["layer"] in example["maps"]

@@ -1,9 +1,11 @@
 """The page in a real browser, Chromium driven by Playwright. Skipped, with the reason, where there is none."""
 
+import json
 import os
 import shutil
 
 import pytest
+from small_study import write
 
 from headcount.reports.report import write_report
 
@@ -220,7 +222,8 @@ def test_dark_mode_by_preference_and_by_hand(open_page):
 def test_it_prints(open_page):
     page = open_page()
     assert page.pdf(format="A4").startswith(b"%PDF")
-    page.emulate_media(media="print")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert not page.locator("nav").is_visible() and not page.locator(".tools").first.is_visible()
 
 
@@ -229,3 +232,30 @@ def test_reports_of_single_parts_open_as_well(open_page, study, tmp_path, part):
     folder = shutil.copytree(study / part, tmp_path / "part")
     page = open_page(where=write_report(folder)[0].as_uri())
     assert page.locator("main section").count() >= 2
+
+
+def test_the_grid_works_whatever_is_missing(open_page, study, tmp_path):
+    for missing in sorted((study / "heads" / "results").iterdir()):
+        folder = tmp_path / missing.stem
+        shutil.copytree(study / "heads" / "results", folder / "results")
+        (folder / "results" / missing.name).unlink()
+        page = open_page(where=write_report(folder)[0].as_uri())
+        head(page, 3).click()
+        page.locator("#measure").press("ArrowDown")
+        assert page.locator("#head-name").inner_text() == "decoder.0.self.1", missing.name
+        page.close()
+
+
+def test_hostile_text_is_shown_and_not_run(open_page, study, tmp_path):
+    hostile = "</script><img src=x onerror=alert(1)>"
+    folder = shutil.copytree(study, tmp_path / "study")
+    for name, field in (("heads/results/toggles.json", "input"), ("length/results/lengths.json", "variant")):
+        write(folder / name, [{**row, field: hostile} for row in json.loads((folder / name).read_text())])
+    maps = json.loads((folder / "heads" / "results" / "maps.json").read_text())
+    write(folder / "heads" / "results" / "maps.json", [{**row, "keys": [hostile] * len(row["keys"])} for row in maps])
+    page = open_page(where=write_report(folder)[0].as_uri())
+    assert page.locator("img[src=x]").count() == 0
+    assert hostile in page.locator(".answer").inner_text() and hostile in page.locator("#example").inner_text()
+    assert hostile in page.locator('[data-chart="extrapolation"] .legend').inner_text()
+    page.locator('[data-cell="0,0"]').hover()
+    assert hostile in page.locator("#cell-values").inner_text()
