@@ -75,7 +75,7 @@ def plan(output: Path, quick: bool) -> list[Step]:
     steps += [
         Step("heads", heads, 25 if quick else 70, trained),
         Step("prune", (*prune, "--finetune", "20" if quick else "80"), 40 if quick else 300, trained),
-        Step("extrapolate", length, 60 if quick else 900, cores=2),
+        Step("extrapolate", length, 60 if quick else 420, cores=2),
     ]
     others = tuple(word for seed in seeds[1:] for word in ("--beside", str(runs / f"{recipe}-{seed}")))
     card = ("push", str(first), "--repo-id", recipe, *others, "--local", str(output / "published" / recipe))
@@ -85,7 +85,9 @@ def plan(output: Path, quick: bool) -> list[Step]:
     return [*steps, Step("report", ("report", str(output)), 10, everything)]
 
 
-LENGTH = ("--seeds", "0,1")
+# Twelve cells of the length study, which fit into the quarter of an hour; `headcount extrapolate` alone has them all.
+ENCODINGS = "sinusoidal,learned,none,rotary,alibi_directional,none+causal+log_n"
+LENGTH = ("--encodings", ENCODINGS, "--poolings", "mean,max", "--seeds", "0")
 QUICK_LENGTH = ("--quick",)
 
 
