@@ -174,6 +174,8 @@ def make_sections(study: Study, heads: dict | None) -> list[Section]:
     tasks = {run.task for run in study.runs}
     runs_title = {frozenset({"addition"}): "Addition", frozenset({"sortedness"}): "Sortedness"}
     whose = f"the run {study.studied}" if study.studied else "one trained model"
+    orders = {run.name: run.recipe.get("data", {}).get("answer_order") for run in study.runs}
+    backwards = " Its answers are written units first." if orders.get(study.studied) == "reversed" else ""
     lengths, *other_kinds = tables.length_summary(study) or [None]
     sections = [
         Section(
@@ -185,7 +187,7 @@ def make_sections(study: Study, heads: dict | None) -> list[Section]:
         ),
         Section(
             "heads", "Heads",
-            f"All figures of this part are of {whose}; another seed may share the work out otherwise.",
+            f"All figures of this part are of {whose}; another seed may share the work out otherwise.{backwards}",
             hint="Point at a head for its values and its map, click to lock it, Escape to unlock.",
             tables=tables.head_ranking(study), figures=figures_of(study, "heads"), has_heads=heads is not None,
         ),

@@ -36,6 +36,7 @@ def test_page_has_every_part_and_asks_for_nothing(page, study):
     assert "default-src 'none'" in page and "script-src 'sha256-" in page
     assert not re.search(r'(?:src|href)="(?:https?:)?//', page) and "@import" not in page and "url(" not in page
     assert "headcount train addition-tiny" in page and "a quick study" in page and "Heads of addition-tiny-0" in page
+    assert "Its answers are written units first." in page
     assert len(page.encode()) < 3_000_000
     for address in re.findall(r'href="([^"#][^"]*)"', page):
         assert (study / address.replace("%20", " ")).exists(), address
