@@ -8,7 +8,7 @@ import jinja2
 from huggingface_hub import ModelCard, ModelCardData
 
 from .card_examples import Example
-from .card_tables import head_table, percent, seed_table, table, whole_head_rows
+from .card_tables import head_table, percent, pruning_table, seed_table, table, whole_head_rows
 from .card_tasks import TASK_PARTS
 from .eval_results import model_index
 from .run_record import RunRecord
@@ -83,6 +83,7 @@ def model_card(run: RunRecord, facts: CardFacts) -> ModelCard:
         pruned=", ".join(
             f"`{layer}.{head}`" for layer, heads in run.config["pruned_heads"].items() for head in heads
         ),
+        pruning=pruning_table(run.rows.get("pruning", [])),
         figures=[(f"figures/{path.name}", caption_of(path.stem)) for path in run.figures if is_shown(path)],
         more_figures=len([path for path in run.figures if not is_shown(path)]),
         data_command=facts.data_command,

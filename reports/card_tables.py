@@ -140,3 +140,14 @@ def head_table(rows: list[dict]) -> str:
         span = f"{100 * low:.2f} to {100 * high:.2f}"
         lines.append([f"`{row['head']}`", f"{100 * row['value']:.2f} points", span, f"{row['n']:,}", row["class"]])
     return table(["head switched off", "lost accuracy", "95 % interval", "n", "class"], lines)
+
+
+def pruning_table(rows: list[dict]) -> str:
+    """The pruned model on test data, beside what it came from and what it is compared with."""
+    lines = [
+        [row["model"], row["removed"], f"{row['n']:,}", percent(row["value"]), interval(row), f"{row['parameters']:,}",
+         f"{row['bytes']:,}", f"{row['relative_speed']:.2f}x"]
+        for row in of(rows, split="test")
+    ]  # fmt: skip
+    head = ["model", "heads removed", "n", "right, free-running", "95 % interval", "parameters", "bytes", "speed"]
+    return table(head, lines) if lines else ""

@@ -7,6 +7,7 @@ headcount prune runs/addition --output runs/addition-8 --keep 8 --finetune 100
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -51,6 +52,7 @@ def main(
         validation = load_examples(recipe, corpus, "validation", rows)
         test = load_examples(recipe, corpus, "test", 1_000_000)
         farther = {"keep": keep} if keep is not None else {"max_drop": max(max_drop, CURVE_DOWN_TO)}
+        start = time.perf_counter()
         print("removing heads, without fine-tuning", file=sys.stderr)
         found = prune(loaded, validation, **farther, progress=say_step)
         results = found.rows
@@ -64,7 +66,7 @@ def main(
         if control:
             print("training the same small architecture from scratch", file=sys.stderr)
             smaller["control"] = train_control(recipe, found.model, output / "control", overwrite)
-        save_pruned_run(output, recipe, found.model)
+        save_pruned_run(output, recipe, corpus, found.model, time.perf_counter() - start)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     results = results + compare(loaded, smaller, test, len(found.removed))

@@ -5,10 +5,11 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from .evaluation import evaluate_model
 from .loop import RunOptions, train
 from .model_building import MODEL_CLASSES, make_tokenizer
 from .recipe import Recipe
-from .run_folder import provenance, write_text
+from .run_folder import provenance, write_rows, write_text
 
 
 def pruned_recipe(recipe: Recipe, model) -> Recipe:
@@ -17,8 +18,8 @@ def pruned_recipe(recipe: Recipe, model) -> Recipe:
     return replace(recipe, name=f"{recipe.name}-pruned", model={**recipe.model, "pruned_heads": heads})
 
 
-def save_pruned_run(folder: Path, recipe: Recipe, model) -> None:
-    """Recipe, model and tokenizer, so that every verb that reads a run reads this one too. The model comes whole."""
+def save_pruned_run(folder: Path, recipe: Recipe, corpus, model, seconds: float) -> None:
+    """Recipe, model, tokenizer and evaluation, so that every verb that reads a run reads this one too."""
     partial = folder / ".model.partial"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -28,7 +29,8 @@ def save_pruned_run(folder: Path, recipe: Recipe, model) -> None:
         shutil.rmtree(folder / "model", ignore_errors=True)
         partial.rename(folder / "model")
         write_text(folder / "recipe.yaml", pruned_recipe(recipe, model).to_yaml())
-        write_text(folder / "provenance.json", json.dumps(provenance(recipe, 0.0, 1), indent=1))
+        write_rows(folder, "evaluation", evaluate_model(model, recipe, corpus))
+        write_text(folder / "provenance.json", json.dumps(provenance(recipe, seconds, 1), indent=1))
     except OSError as error:
         raise ValueError(f"{folder} cannot be written ({error.strerror}); expected a writable folder.") from error
 

@@ -122,6 +122,8 @@ def test_prune_writes_a_smaller_model_that_loads_and_generates(trained, tmp_path
     evaluated = json.loads(run("evaluate", output, "--json").stdout)
     whole = next(r for r in evaluated if r["split"] == "test" and r["metric"] == "exact_match" and "group" not in r)
     assert whole["value"] == tested["pruned"]["value"]
+    card = run("push", output, "--repo-id", "small", "--dry-run").stdout
+    assert f"{model.num_parameters():,}" in card and "figures/pruning.png" in card
     assert "is not empty" in run("prune", trained, "--output", output, "--keep", 3, code=2).stderr
 
 
