@@ -1,6 +1,7 @@
 """What the README shows is what happens."""
 
 import doctest
+import os
 import re
 import shlex
 import subprocess
@@ -38,7 +39,12 @@ def folder(tmp_path_factory):
         program, *arguments = shlex.split(command)
         assert program == "headcount", command
         answer = subprocess.run(
-            [sys.executable, "-m", "headcount", *arguments], cwd=folder, capture_output=True, text=True, timeout=900
+            [sys.executable, "-m", "headcount", *arguments],
+            cwd=folder,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},  # other tests run beside it
+            capture_output=True,
+            text=True,
+            timeout=900,
         )
         assert answer.returncode == 0, f"{command}: {answer.stderr}"
         if shown:
