@@ -22,6 +22,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ..data_builders.tokenization import IGNORED
+
 
 Rows = dict[str, Tensor]  # input_ids (N, L), labels (N, T) or (N,), attention_mask where there is padding
 Gates = Mapping[str, float]
@@ -31,7 +33,6 @@ MODES = {
     "mean": "the head's output becomes its mean over the data, place by place",
     "resample": "the head's output becomes that of another example",
 }
-IGNORED = -100
 TOKENS_AT_ONCE = (
     24_576  # states held at one time, S * B * L: large enough for the cores, small enough for their caches
 )

@@ -38,6 +38,13 @@ class Examples:
     problems: Problems | None = None
     answer_order: str | None = None
 
+    @property
+    def measure(self) -> dict[str, str]:
+        """How rows name the share of examples that a model gets right."""
+        if self.task == "sortedness":
+            return {"metric": "accuracy"}
+        return {"metric": "exact_match", "decoding": "free-running"}
+
     def __len__(self) -> int:
         return len(self.rows["input_ids"])
 

@@ -31,13 +31,12 @@ def importance_rows(outcomes: Outcomes, examples: Examples, mode: str) -> list[d
     intact = right[0]
     heads = [next(iter(gate)) for gate in outcomes.gates[1:]]
     p_values = [mcnemar(intact, right[version]) for version in range(1, len(right))]
-    metric = "accuracy" if examples.task == "sortedness" else "exact_match"
-    decoding = {} if examples.task == "sortedness" else {"decoding": "free-running"}
+    measure = {**examples.measure, "metric": f"{examples.measure['metric']}_drop"}
     rows = []
     for version, (head, p_value, p_holm) in enumerate(zip(heads, p_values, holm(p_values), strict=True), start=1):
         base = {"analysis": "ablation", "mode": mode, "head": head}
         drop = paired_drop(intact, right[version])
-        whole = {**base, "metric": f"{metric}_drop", **decoding, **drop, **classify(drop)}
+        whole = {**base, **measure, **drop, **classify(drop)}
         whole |= {"p_value": p_value, "p_holm": p_holm}
         whole |= {
             "intact": rate(int(intact.sum()), len(intact)),
@@ -51,7 +50,7 @@ def importance_rows(outcomes: Outcomes, examples: Examples, mode: str) -> list[d
                 own = examples.facts[fact].astype(str) == value
                 name = int(value) if value.isdigit() else value
                 parted = paired_drop(intact[own], right[version][own])
-                rows.append({**base, "metric": f"{metric}_drop", **decoding, fact: name, **parted})
+                rows.append({**base, **measure, fact: name, **parted})
         if examples.task == "addition":
             rows += _column_rows(base, hits[0], hits[version], outcomes, examples)
     return rows

@@ -131,7 +131,7 @@ def compare(model, smaller: dict[str, object], test: Examples, removed: int) -> 
     for (name, (small, gone)), speed in zip(models.items(), speeds, strict=True):
         outcome = outcomes_of(small, test)
         rows.append({
-            "analysis": "pruning", "metric": _metric(test), "decoding": "free-running", "split": "test", "model": name,
+            "analysis": "pruning", **test.measure, "split": "test", "model": name,
             "removed": gone, **rate(int(outcome.sum()), len(outcome)), "drop": paired_drop(right[0], outcome),
             "parameters": small.num_parameters(), "bytes": weight_bytes(small), "relative_speed": speed,
         })  # fmt: skip
@@ -160,15 +160,10 @@ def relative_speeds(models: list, examples: Examples, rounds: int = 7, size: int
     return [medians[0] / median for median in medians]
 
 
-def _metric(examples: Examples) -> str:
-    return "accuracy" if examples.task == "sortedness" else "exact_match"
-
-
 def _row(examples: Examples, removed: list[str], head: str | None, intact, right, finetune) -> dict:
     return {
         "analysis": "pruning",
-        "metric": _metric(examples),
-        "decoding": "free-running",
+        **examples.measure,
         "split": "validation",
         "fine_tuned": finetune is not None,
         "removed": len(removed),

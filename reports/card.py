@@ -7,6 +7,7 @@ from pathlib import Path
 import jinja2
 from huggingface_hub import ModelCard, ModelCardData
 
+from .built_in import built_in
 from .card_examples import Example
 from .card_tables import head_table, percent, pruning_table, seed_table, table, whole_head_rows
 from .card_tasks import TASK_PARTS
@@ -18,23 +19,6 @@ TEMPLATE = Path(__file__).parent / "templates" / "model_card.md"
 PIPELINE_TAGS = {"addition": "text-generation", "sortedness": "text-classification"}
 TAGS = ("headcount", "algorithmic-reasoning", "interpretability", "attention-heads")
 
-# What a person put into the model, instead of training: (field of the config, value) -> sentence.
-BUILT_IN = {
-    ("position_scheme", "coupled"): "digits of equal significance share a position id (`coupled`), so that their "
-    "alignment is not learned.",
-    (
-        "position_scheme",
-        "abacus",
-    ): "every digit is told its place within its number (`abacus`), so that places are not learned.",
-    ("position_embedding_type", "alibi_directional"): "half of the heads can only look back, half only ahead "
-    "(`alibi_directional`).",
-    (
-        "embedding_type",
-        "ordinal",
-    ): "values are embedded as cumulative sums of trained steps (`ordinal`), so that their "
-    "order is visible from the start.",
-    ("pooling_type", "violation"): "the pooling computes neighbour differences (`violation`).",
-}
 FIGURES = {
     "ablation": "What is lost when one head is switched off",
     "carry_atlas": "Which heads carry the carry",
@@ -69,10 +53,7 @@ def model_card(run: RunRecord, facts: CardFacts) -> ModelCard:
     page = jinja2.Template(TEMPLATE.read_text(encoding="utf-8"), undefined=jinja2.StrictUndefined).render(
         card_data=metadata(run, facts).to_yaml(),
         title=facts.repo_id.split("/")[-1],
-        built_in=[
-            f"Built in by hand: {sentence}" for (name, value), sentence in BUILT_IN.items()
-            if run.config.get(name) == value
-        ],
+        built_in=[f"Built in by hand: {sentence}" for _, sentence in built_in(run.config)],
         use=facts.examples["use"],
         heads=facts.examples["heads"],
         limit_example=facts.examples.get("limit"),

@@ -1,5 +1,8 @@
 """Rows of results as tables of a model card: every rate with n and its 95 % interval, chance beside it."""
 
+from . import wording
+
+
 SPLITS = {
     "test": "split `test` (all numbers equally likely)",
     "hard": "split `hard` (equal shares of the groups, as far as problems exist)",
@@ -13,7 +16,10 @@ def table(head: list[str], rows: list[list]) -> str:
 
 
 def percent(value: float | None, digits: int = 2) -> str:
-    return "-" if value is None else f"{100 * value:.{digits}f} %"
+    """As in the report: a rate just below one is never rounded up to 100 %."""
+    if value is None:
+        return "-"
+    return f"{100 * value:.{digits}f} %" if value in (0, 1) else wording.percent(value, digits)
 
 
 def interval(row: dict) -> str:

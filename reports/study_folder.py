@@ -12,6 +12,8 @@ from pathlib import Path
 
 import yaml
 
+from .built_in import built_in
+
 
 Rows = list[dict]
 
@@ -23,13 +25,6 @@ PARTS = {
     ),
     "pruning": ("pruned", ("pruning",)),
     "length": ("length", ("lengths", "summary", "dilution", "shifts", "neighbour", "positions", "mathematics")),
-}
-# What of a model is built in by hand rather than learned: config field -> value -> its name.
-BUILT_IN = {
-    "position_scheme": {"coupled": "coupled position ids", "abacus": "abacus position ids"},
-    "position_embedding_type": {"alibi_directional": "directional heads"},
-    "embedding_type": {"ordinal": "ordinal embedding"},
-    "pooling_type": {"violation": "violation pooling"},
 }
 
 
@@ -60,8 +55,7 @@ class Run:
 
     @property
     def built_in(self) -> list[str]:
-        names = (names_of.get(self.config.get(entry)) for entry, names_of in BUILT_IN.items())
-        return [name for name in names if name]
+        return [name for name, _ in built_in(self.config)]
 
 
 @dataclass(frozen=True)

@@ -120,9 +120,9 @@ class State:
         self.save()
 
     def save(self) -> None:
-        partial = self.path.with_name(".study.json.partial")
-        partial.write_text(json.dumps(self.content, indent=1))
-        partial.replace(self.path)
+        from headcount.trainers.run_folder import write_text
+
+        write_text(self.path, json.dumps(self.content, indent=1))
 
 
 def command_of(step: Step) -> str:
@@ -186,10 +186,8 @@ class Runner:
         folder = Path(arguments[arguments.index("--output") + 1]) if "--output" in arguments else None
         if step.arguments[0] == "train" and (folder / "recipe.yaml").exists():
             arguments.append("--resume")
-        if step.arguments[0] == "prune" and folder.exists():
+        if step.arguments[0] in ("data", "prune") and folder.exists():
             arguments.append("--overwrite")  # it was stopped half-way; a finished one is not run again
-        if step.arguments[0] == "data" and folder.exists():
-            arguments.append("--overwrite")
         threads = str(max(1, (os.cpu_count() or 1) // self.workers))
         environment = {**os.environ, "OMP_NUM_THREADS": "1" if step.cores > 1 else threads}
         log = self.state.folder / "logs" / f"{step.name}.log"
