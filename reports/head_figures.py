@@ -157,21 +157,21 @@ def draw_pruning(rows: list[dict]) -> Figure | None:
     for row in rows:
         if row["metric"] == "harmless_one_at_a_time" and not row.get("fine_tuned"):
             axes.axvline(row["value"], color="#D55E00", linestyle="--", linewidth=1)
-            axes.annotate(f"{row['value']} of {row['n']} cost < 1 point\none at a time", (row["value"], 4),
-                          xytext=(4, 0), textcoords="offset points", fontsize=8, color="#B04000")  # fmt: skip
+            text = f"{row['value']} of {row['n']} cost < 1 point\none at a time"
+            axes.annotate(text, (row["value"], 4), xytext=(-4, 40), textcoords="offset points", ha="right",
+                          fontsize=8, color="#B04000")  # fmt: skip
             break
     for row in rows:
-        if row["metric"] == "exact_match" and row["split"] == "test":
-            name = (
-                "from scratch, same small architecture" if row["model"] == "control" else f"{row['model']}, test data"
-            )
-            marker = {"control": "X", "pruned": "*"}.get(row["model"])
-            if marker:
-                axes.plot(row["removed"], 100 * row["value"], marker=marker, markersize=10, linestyle="none",
-                          color="black", label=f"{name} (n = {row['n']:,})")  # fmt: skip
+        if row.get("split") == "test" and row["model"] in TESTED:
+            marker, name = TESTED[row["model"]]
+            label = f"test data: {name} ({100 * row['value']:.2f} %, n = {row['n']:,})"
+            axes.plot(row["removed"], 100 * row["value"], marker=marker, markersize=9, linestyle="none",
+                      color="black", markerfacecolor="none", label=label)  # fmt: skip
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlabel("heads removed")
-    axes.set_ylabel("free-running exact match (%)")
-    axes.set_ylim(0, 102)
+    is_addition = any(row["metric"] == "exact_match" for row in rows)
+    axes.set_ylabel("free-running exact match (%)" if is_addition else "accuracy (%)")
+    axes.set_ylim(0, 103)
     axes.legend(frameon=False, fontsize=8, loc="lower left")
     tidy(axes)
     return figure
