@@ -6,6 +6,7 @@ headcount study --output runs/study-quick --quick
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -35,8 +36,8 @@ def main(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the commands and do nothing.")] = False,
 ) -> None:
     """Run the whole study and write its report; what is finished is not computed again."""
-    steps = plan(output, quick)
     workers = workers or os.cpu_count() or 1
+    steps = plan(output, quick, workers)
     if dry_run:
         for step in steps:
             print("headcount " + " ".join(step.arguments))
@@ -53,11 +54,18 @@ def main(
     print(output / "report.html")
 
 
-def plan(output: Path, quick: bool) -> list[Step]:
-    """The commands of the study, in an order in which each can run."""
+def plan(output: Path, quick: bool, workers: int) -> list[Step]:
+    """The commands of the study, in an order in which each can run.
+
+    The length study needs nothing from the rest and takes about as long as all of it: with half of the workers, from
+    the beginning, both end together.
+    """
     seeds, recipe = (range(2), "addition-tiny") if quick else (range(3), "addition")
     runs = output / "runs"
+    half = max(1, workers // 2)
+    length = ("extrapolate", "--output", str(output / "length"), *(QUICK_LENGTH if quick else LENGTH))
     steps = [
+        Step("extrapolate", (*length, "--workers", str(half)), (120 if quick else 720) / half, cores=half),
         Step("data-addition", ("data", "addition", "--output", str(output / "data" / "addition")), 12),
         Step("data-sortedness", ("data", "sortedness", "--output", str(output / "data" / "sortedness")), 15),
     ]
@@ -71,11 +79,9 @@ def plan(output: Path, quick: bool) -> list[Step]:
     heads = ("heads", str(first), "--output", str(first), *(("--rows", "200") if quick else ()))
     budget = ("--keep", "6") if quick else ("--max-drop", "0.005")
     prune = ("prune", str(first), "--output", str(output / "pruned"), *budget, "--control")
-    length = ("extrapolate", "--output", str(output / "length"), *(QUICK_LENGTH if quick else LENGTH))
     steps += [
         Step("heads", heads, 25 if quick else 70, trained),
         Step("prune", (*prune, "--finetune", "20" if quick else "80"), 40 if quick else 300, trained),
-        Step("extrapolate", length, 60 if quick else 420, cores=2),
     ]
     others = tuple(word for seed in seeds[1:] for word in ("--beside", str(runs / f"{recipe}-{seed}")))
     card = ("push", str(first), "--repo-id", recipe, *others, "--local", str(output / "published" / recipe))
@@ -183,11 +189,15 @@ class Runner:
     def _execute(self, step: Step) -> tuple[float, str | None]:
         """Seconds, and the last line it said if it failed."""
         arguments = list(step.arguments)
-        folder = Path(arguments[arguments.index("--output") + 1]) if "--output" in arguments else None
+        folder = next(
+            (Path(arguments[arguments.index(o) + 1]) for o in ("--output", "--local") if o in arguments), None
+        )
         if step.arguments[0] == "train" and (folder / "recipe.yaml").exists():
             arguments.append("--resume")
         if step.arguments[0] in ("data", "prune") and folder.exists():
             arguments.append("--overwrite")  # it was stopped half-way; a finished one is not run again
+        if step.arguments[0] == "push" and folder.exists():
+            shutil.rmtree(folder)  # the study itself wrote it, and was stopped before it could note that
         threads = str(max(1, (os.cpu_count() or 1) // self.workers))
         environment = {**os.environ, "OMP_NUM_THREADS": "1" if step.cores > 1 else threads}
         log = self.state.folder / "logs" / f"{step.name}.log"

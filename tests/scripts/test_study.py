@@ -12,7 +12,7 @@ from headcount.scripts.study import Runner, State, Step, command_of, plan
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_plan_starts_from_nothing_and_ends_with_the_report(tmp_path, quick):
-    steps = plan(tmp_path / "study", quick)
+    steps = plan(tmp_path / "study", quick, 2)
     seen = set()
     for step in steps:
         assert set(step.needs) <= seen, f"{step.name} comes before what it needs"
@@ -78,3 +78,14 @@ def test_folders_that_belong_to_something_else_are_refused(tmp_path):
     State(tmp_path / "quick", True)
     with pytest.raises(ValueError, match="holds a quick study"):
         State(tmp_path / "quick", False)
+
+
+def test_a_repository_written_just_before_a_kill_is_written_again(tmp_path, data):
+    """The step was not noted as done, so its folder is there already."""
+    local = tmp_path / "study" / "published"
+    state = State(tmp_path / "study", True)
+    local.mkdir()
+    (local / "half.txt").write_text("torn")
+    step = Step("publish", ("push", str(data), "--repo-id", "sums", "--local", str(local)), 1)
+    assert Runner([step], state, 1).run() == {}
+    assert (local / "README.md").exists() and not (local / "half.txt").exists()

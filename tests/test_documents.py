@@ -1,4 +1,4 @@
-"""What the README shows is what happens."""
+"""What the README and docs/ show is what happens."""
 
 import doctest
 import os
@@ -14,15 +14,18 @@ import torch
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+# Their console blocks are run, in this order and in one folder; the other pages name longer work, which is parsed.
+RUN = (ROOT / "README.md", ROOT / "docs" / "command-line.md")
 # Commands that are the test suite itself, or that set up a machine.
 NOT_RUN_HERE = ("make ",)
 
 
 def commands() -> list[tuple[str, str]]:
-    """Every `$ command` of the README with the output shown below it."""
+    """Every `$ command` of the documents that are run, with the output shown below it."""
+    blocks = [block for path in RUN for block in re.findall(r"```console\n(.*?)```", path.read_text(), re.DOTALL)]
     pairs = []
-    for block in BLOCKS:
+    for block in blocks:
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
             pairs.append((command, output))
@@ -31,8 +34,8 @@ def commands() -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder in which the commands of the README have run, one after the other, as a reader would run them."""
-    folder = tmp_path_factory.mktemp("readme")
+    """A folder in which the commands have run, one after the other, as a reader would run them."""
+    folder = tmp_path_factory.mktemp("reader")
     for command, shown in commands():
         if command.startswith(NOT_RUN_HERE):
             continue
@@ -54,6 +57,8 @@ def folder(tmp_path_factory):
 
 def test_commands_run_and_print_what_is_shown(folder):
     assert (folder / "addition-data" / "README.md").exists()
+    assert (folder / "short-repository" / "config.json").exists()
+    assert not (folder / "whole").exists()  # a dry run writes nothing
 
 
 def test_python_examples_give_what_is_shown(folder, monkeypatch):
@@ -69,6 +74,21 @@ def test_make_targets_exist():
     assert named <= targets and "test" in named
 
 
-def test_files_that_are_linked_exist():
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
-        assert target.startswith("https://") or (ROOT / target).exists(), target
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
+def test_commands_of_the_pages_are_accepted_by_the_command_line(path):
+    """Long ones are not run here, but every verb, option and value type in them exists."""
+    from typer.main import get_command
+
+    from headcount.scripts.cli import app
+
+    verbs = get_command(app).commands
+    for block in re.findall(r"```(?:console|)\n(.*?)```", path.read_text(), re.DOTALL):
+        for line in re.findall(r"^(?:\$ )?headcount (.*)$", block.replace("\\\n", " "), re.MULTILINE):
+            verb, *arguments = shlex.split(line, comments=True)
+            verbs[verb].make_context(verb, [argument for argument in arguments if argument != "..."])
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *DOCS], ids=lambda path: path.name)
+def test_files_that_are_linked_exist(path):
+    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+        assert target.startswith("https://") or (path.parent / target).exists(), target
