@@ -100,7 +100,7 @@ def one_class_failures(rows: list[dict], source: str) -> list[Finding]:
         f"An accuracy of 50 % is not “half right”: {counted(len(failing), 'combination')} end up calling every "
         f"sequence the same: {listed(each, MOST)}."
     )
-    return [Finding(str(len(failing)), text, source)]
+    return [Finding(f"{len(failing)} of {len(hardest_kind(rows))}", text, source)]
 
 
 def shuffles_are_a_shortcut(rows: list[dict], source: str) -> list[Finding]:
@@ -114,8 +114,11 @@ def shuffles_are_a_shortcut(rows: list[dict], source: str) -> list[Finding]:
             fooled.append(f"{name} ({share(easy)} on shuffles, {share(hard)} on one swap)")
     if not fooled:
         return []
-    text = f"Shuffles are a shortcut: at the training lengths {listed(fooled, MOST)}."
-    return [Finding(str(len(fooled)), text, source)]
+    text = (
+        f"Shuffles are a shortcut: at the training lengths, {counted(len(fooled), 'combination')} learned them but "
+        f"not one swap: {listed(fooled, MOST)}."
+    )
+    return [Finding(f"{len(fooled)} of {len({name for name, _ in by_kind})}", text, source)]
 
 
 def mathematics_holds(rows: list[dict], source: str) -> list[Finding]:

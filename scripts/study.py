@@ -77,11 +77,10 @@ def plan(output: Path, quick: bool, workers: int) -> list[Step]:
     trained = (f"train-{recipe}-0",)
     # Beside the run's own results, so that the card of the published model has them too.
     heads = ("heads", str(first), "--output", str(first), *(("--rows", "200") if quick else ()))
-    budget = ("--keep", "6") if quick else ("--max-drop", "0.005")
-    prune = ("prune", str(first), "--output", str(output / "pruned"), *budget, "--control")
+    prune = ("prune", str(first), "--output", str(output / "pruned"), "--keep", "6", "--control")
     steps += [
         Step("heads", heads, 25 if quick else 70, trained),
-        Step("prune", (*prune, "--finetune", "20" if quick else "80"), 40 if quick else 300, trained),
+        Step("prune", (*prune, "--finetune", "20" if quick else "100"), 40 if quick else 300, trained),
     ]
     others = tuple(word for seed in seeds[1:] for word in ("--beside", str(runs / f"{recipe}-{seed}")))
     card = ("push", str(first), "--repo-id", recipe, *others, "--local", str(output / "published" / recipe))
