@@ -37,6 +37,7 @@ def make_finetuner(recipe: Recipe, corpus, steps: int) -> Callable:
     def finetune(model) -> None:
         nonlocal calls
         optimizers = OPTIMIZERS[training.optimizer](model, training)
+        model.train()
         for step in range(steps):
             training_step(model, optimizers, batches(calls * steps + step), step, steps, recipe, accelerator)
         model.eval()

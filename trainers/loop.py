@@ -20,7 +20,8 @@ import psutil
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
-from torch import Tensor
+from accelerate.utils import DistributedType
+from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from ..data_builders.tokenization import IGNORED
@@ -31,6 +32,11 @@ from .optimizers import OPTIMIZERS, schedule
 from .recipe import Recipe
 from .run_folder import prepare_folder, provenance, write_rows, write_text
 from .training_data import make_batches, make_corpus, number_of_steps
+
+
+# One process, or several with a copy of the model each: there accelerate's wrapper of optimizers and its clipping do
+# nothing that torch does not, except for looking for packages on disk at every step.
+PLAIN = (DistributedType.NO, DistributedType.MULTI_CPU, DistributedType.MULTI_GPU)
 
 
 class TrainingStopped(Exception):
@@ -64,6 +70,14 @@ def step_seed(seed: int, step: int, rank: int) -> int:
     return int(np.random.SeedSequence([seed, step, rank]).generate_state(1)[0])
 
 
+def seed_step(seed: int) -> None:
+    """torch.manual_seed for every step: without a GPU that one formats a traceback and keeps it for ever."""
+    if torch.cuda.is_available():
+        torch.manual_seed(seed)
+    else:
+        torch.default_generator.manual_seed(seed)
+
+
 def make_accelerator(recipe: Recipe, options: RunOptions) -> Accelerator:
     """Refuses to run with fewer processes than were asked for, which accelerate would do in silence."""
     if options.report_to != "none" and importlib.util.find_spec(options.report_to) is None:
@@ -80,6 +94,11 @@ def make_accelerator(recipe: Recipe, options: RunOptions) -> Accelerator:
         log_with=trackers,
         project_dir=str(options.output),
     )
+    if accelerator.distributed_type not in PLAIN:
+        raise ValueError(
+            f"accelerate was set up for {accelerator.distributed_type.value}, which divides the model; expected one "
+            "process, or several with a whole copy each (--multi_gpu)."
+        )
     asked = options.processes or launched_processes()
     if accelerator.num_processes != asked:
         raise ValueError(
@@ -154,7 +173,8 @@ def train(recipe: Recipe, options: RunOptions, say: Callable[[str], None] | None
 
     batches = make_batches(recipe, corpus)
     steps = number_of_steps(recipe, batches)
-    optimizers = OPTIMIZERS[training.optimizer](model, training)
+    prepared = accelerator.prepare(model)
+    optimizers = OPTIMIZERS[training.optimizer](model, training)  # after the model has gone to its device
     start = 0
     if options.resume:
         found = checkpoints.newest_whole_checkpoint(folder / "checkpoints")
@@ -164,7 +184,6 @@ def train(recipe: Recipe, options: RunOptions, say: Callable[[str], None] | None
             start = state["step"]
         if main:
             say(f"resuming {folder} at step {start} of {steps}")
-    prepared, *optimizers = accelerator.prepare(model, *optimizers)
     if training.compile:
         prepared = torch.compile(prepared)
     if options.report_to != "none":
@@ -172,6 +191,7 @@ def train(recipe: Recipe, options: RunOptions, say: Callable[[str], None] | None
 
     log = MetricsLog(folder, start) if main else None
     bar = tqdm(total=steps, initial=start, unit="step", disable=not (main and sys.stderr.isatty()), file=sys.stderr)
+    prepared.train()
     clock, done = time.perf_counter(), start
     with Stopper() as stopper, bar:
         for step in range(start, steps):
@@ -198,8 +218,7 @@ def train(recipe: Recipe, options: RunOptions, say: Callable[[str], None] | None
             stop = agree(stopper.wanted, accelerator) and not last
             if main and (stop or (done % training.checkpoint_every == 0 and not last)):
                 check_finite(result.loss, done, folder)
-                bare = [getattr(optimizer, "optimizer", optimizer) for optimizer in optimizers]
-                checkpoints.save_checkpoint(folder / "checkpoints", done, model, bare, options.keep)
+                checkpoints.save_checkpoint(folder / "checkpoints", done, model, optimizers, options.keep)
                 log.flush()
             bar.update()
             if stop:
@@ -234,11 +253,13 @@ class StepResult:
 
 
 def training_step(model, optimizers, batch, step, steps, recipe: Recipe, accelerator) -> StepResult:
-    """One update of the weights, by the part of the global batch that belongs to this process."""
+    """One update of the weights, by the part of the global batch that belongs to this process.
+
+    The model is in training mode; setting it at every step would walk through all of its modules.
+    """
     training = recipe.training
     rank, world = accelerator.process_index, accelerator.num_processes
-    torch.manual_seed(step_seed(training.seed, step, rank))
-    model.train()
+    seed_step(step_seed(training.seed, step, rank))
     factor = schedule(step, steps, training.warmup, training.decay)
     for optimizer in optimizers:
         for group in optimizer.param_groups:
@@ -262,7 +283,7 @@ def training_step(model, optimizers, batch, step, steps, recipe: Recipe, acceler
         hits = count_hits(output.logits.detach(), part["labels"], recipe)
         total += torch.stack((loss.detach() / world, hits, torch.tensor(float(asked), device=total.device)))
     if training.gradient_clip is not None:
-        accelerator.clip_grad_norm_(model.parameters(), training.gradient_clip)
+        nn.utils.clip_grad_norm_(model.parameters(), training.gradient_clip)
     for optimizer in optimizers:
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -278,11 +299,15 @@ def count_hits(logits: Tensor, labels: Tensor, recipe: Recipe) -> Tensor:
 
 
 def gather_validation(model, recipe: Recipe, corpus, accelerator) -> dict:
-    """Process 0 evaluates all validation rows once, and tells the others; nothing is padded, nothing counted twice."""
+    """Process 0 evaluates all validation rows once, and tells the others; nothing is padded, nothing counted twice.
+
+    The model is in training mode again afterwards.
+    """
     counts = torch.zeros(2, device=accelerator.device)
     if accelerator.is_main_process:
         found = validate(accelerator.unwrap_model(model, keep_torch_compile=False), recipe, corpus)
         counts += torch.tensor([round(found["value"] * found["n"]), found["n"]], device=counts.device)
+        model.train()
     if accelerator.num_processes > 1:
         counts = accelerator.reduce(counts, reduction="sum")
     return rate(int(counts[0]), int(counts[1]))
