@@ -12,6 +12,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from headcount.reports.wording import percent
 from headcount.trainers.recipe import recipe_names
 
 
@@ -61,6 +62,11 @@ def summary(folder: Path) -> dict | None:
     return shown | {"lengths 8-16, pooled": pooled} | by_kind
 
 
+def share(column: str, value: float) -> str:
+    """A million problems have six digits to show."""
+    return percent(value, 4 if column == "exhaustive" else 2)
+
+
 def table(output: Path, recipes: list[str]) -> str:
     lines = []
     for recipe in recipes:
@@ -70,9 +76,7 @@ def table(output: Path, recipes: list[str]) -> str:
         columns = list(next(iter(found.values())))
         lines += [f"\n### {recipe}", "| seed | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
         for seed, values in sorted(found.items()):
-            cells = [
-                f"{values[c]:.0f}" if c in ("seconds", "examples/s") else f"{100 * values[c]:.2f} %" for c in columns
-            ]
+            cells = [f"{values[c]:.0f}" if c in ("seconds", "examples/s") else share(c, values[c]) for c in columns]
             lines.append(f"| {seed} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
