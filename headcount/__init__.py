@@ -31,6 +31,8 @@ _PUBLIC = {
     "POOLERS": "modeling.pooling",
     "POSITION_ENCODINGS": "modeling.position_encodings",
     "POSITION_SCHEMES": "modeling.position_schemes",
+    "list_heads": "modeling.stock.finding",
+    "mask_heads": "modeling.stock.gates",
     "TASKS": "data_builders.tasks",
     "AdditionCorpus": "data_builders.addition",
     "AdditionOptions": "data_builders.addition_options",
@@ -77,6 +79,8 @@ if TYPE_CHECKING:
     from .modeling.pooling import POOLERS
     from .modeling.position_encodings import POSITION_ENCODINGS
     from .modeling.position_schemes import POSITION_SCHEMES
+    from .modeling.stock.finding import list_heads
+    from .modeling.stock.gates import mask_heads
 
 
 def __getattr__(name: str):

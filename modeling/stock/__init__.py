@@ -1,0 +1,1 @@
+"""Head masks and pruning for transformers' own models, which lost both in version 5."""

@@ -1,0 +1,149 @@
+"""The attention layers of any transformers model, found from the model itself, and its heads by name.
+
+A layer counts if its code asks transformers' attention interface for the function that computes it: only such a layer
+can be gated without touching its forward. Its name says stack, layer and kind, as for headcount's own models:
+`encoder.0.self`, `decoder.1.cross`; models with several towers have a stack for each (`text.0.self`, `vision.0.self`).
+"""
+
+import inspect
+from dataclasses import dataclass, field
+
+from torch import nn
+from transformers import PreTrainedModel
+
+from ..modeling_headcount import HeadcountPreTrainedModel
+
+
+# Part of a module's path -> the stack it stands for; the first part that says something counts.
+STACKS = {"vision": "vision", "image": "vision", "visual": "vision", "audio": "audio", "text": "text",
+          "language": "text", "encoder": "encoder", "decoder": "decoder"}  # fmt: skip
+CROSS = ("cross", "encoder_attn", "encdec", "encoder_decoder")
+HEAD_COUNTS = ("num_heads", "num_attention_heads", "n_heads", "n_head")
+
+
+class Head(str):
+    """The name of a head, `decoder.1.cross.0`, which also knows its parts.
+
+    >>> Head("decoder.1.cross.0").kind
+    'cross'
+    """
+
+    __slots__ = ()
+
+    @property
+    def stack(self) -> str:
+        return self.split(".")[0]
+
+    @property
+    def layer(self) -> int:
+        return int(self.split(".")[1])
+
+    @property
+    def kind(self) -> str:
+        return self.split(".")[2]
+
+    @property
+    def number(self) -> int:
+        return int(self.split(".")[3])
+
+    @property
+    def attention(self) -> str:
+        """The name of its attention layer."""
+        return self.rpartition(".")[0]
+
+
+@dataclass(frozen=True)
+class AttentionLayer:
+    """`heads` are the original numbers of the heads that are left."""
+
+    name: str
+    path: str
+    module: nn.Module = field(repr=False)
+    heads: tuple[int, ...]
+
+
+def list_heads(model: PreTrainedModel) -> list[Head]:
+    """The names of all heads that are there, in the order of computation; each knows its stack, layer, kind, number.
+
+    >>> headcount.list_heads(GPT2Model(GPT2Config(n_layer=2, n_head=2)))
+    ['decoder.0.self.0', 'decoder.0.self.1', 'decoder.1.self.0', 'decoder.1.self.1']
+    """
+    return [Head(f"{layer.name}.{head}") for layer in attention_layers(model).values() for head in layer.heads]
+
+
+def attention_layers(model: PreTrainedModel) -> dict[str, AttentionLayer]:
+    """Name -> layer; a model without a layer that can be gated is an error."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model is a {type(model).__name__}, expected a transformers model.")
+    if isinstance(model, HeadcountPreTrainedModel):
+        paths = {id(module): path for path, module in model.named_modules()}
+        return {
+            name: AttentionLayer(name, paths[id(module)], module, tuple(module.heads))
+            for name, module in model.attention_modules().items()
+        }
+    found = [(path, module) for path, module in model.named_modules() if asks_interface(type(module))]
+    if not found:
+        raise ValueError(
+            f"{type(model).__name__} does not compute its attention through transformers' attention interface, so its "
+            "heads cannot be masked; expected a model that does: see docs/stock-models.md."
+        )
+    names = _names([(stack_of(path, module), _layer_of(path), kind_of(path)) for path, module in found])
+    layers = {}
+    for name, (path, module) in zip(names, found, strict=True):
+        gone = getattr(module, "pruned_heads", ())
+        heads = tuple(head for head in range(_head_count(model, path, module)) if head not in gone)
+        layers[name] = AttentionLayer(name, path, module, heads)
+    return layers
+
+
+def asks_interface(kind: type) -> bool:
+    """Whether the code of a module class looks into `ALL_ATTENTION_FUNCTIONS`; whole models do, but only to check."""
+    if issubclass(kind, PreTrainedModel):
+        return False
+    for parent in kind.__mro__:
+        for function in vars(parent).values():
+            function = inspect.unwrap(function) if callable(function) else None
+            if "ALL_ATTENTION_FUNCTIONS" in getattr(getattr(function, "__code__", None), "co_names", ()):
+                return True
+    return False
+
+
+def stack_of(path: str, module: nn.Module) -> str:
+    """A decoder that calls itself an encoder, such as BERT with `is_decoder`, is told by its causal mask."""
+    for part in path.lower().split("."):
+        stack = next((stack for word, stack in STACKS.items() if word in part), None)
+        # `encoder_attn` is the decoder's attention to the encoder, not a stack.
+        if stack is not None and "attn" not in part and "attention" not in part:
+            return "decoder" if stack == "encoder" and getattr(module, "is_decoder", False) else stack
+    return "decoder" if getattr(module, "is_causal", False) else "encoder"
+
+
+def kind_of(path: str) -> str:
+    own = ".".join(part for part in path.lower().split(".")[-3:] if "att" in part)
+    return "cross" if any(word in own for word in CROSS) else "self"
+
+
+def _layer_of(path: str) -> int:
+    return next((int(part) for part in path.split(".") if part.isdigit()), 0)
+
+
+def _names(places: list[tuple[str, int, str]]) -> list[str]:
+    """Names that differ. Where a stack numbers its layers anew in every stage, they are counted through instead."""
+    crowded = {stack for stack, layer, kind in places if places.count((stack, layer, kind)) > 1}
+    names, counts = [], {}
+    for stack, layer, kind in places:
+        if stack in crowded:
+            layer = counts[stack, kind] = counts.get((stack, kind), -1) + 1
+        names.append(f"{stack}.{layer}.{kind}")
+    return names
+
+
+def _head_count(model: PreTrainedModel, path: str, module: nn.Module) -> int:
+    for owner in (module, getattr(module, "config", None)):
+        for name in HEAD_COUNTS:
+            if isinstance(getattr(owner, name, None), int):
+                return getattr(owner, name)
+    raise ValueError(
+        f"{type(model).__name__} does not tell how many heads {path} has; expected one of {', '.join(HEAD_COUNTS)} "
+        "on the module or its config."
+    )

@@ -1,0 +1,299 @@
+"""Gates on the heads of any transformers model, through transformers' own attention interface.
+
+For every attention implementation (`eager`, `sdpa`, `flex_attention`, ...) a second one is registered, `headcount_eager`
+and so on, with the same mask function: it calls the first and multiplies each head's output by its gate, before the
+output projection mixes the heads. `mask_heads` switches the model to it and back.
+
+Gates live in a context variable, keyed by attention module. So another thread that runs the same model meanwhile finds
+no gates and gets exactly the plain function.
+
+Shapes: B rows, Q queries, H heads that are left in a layer, D head dimension.
+"""
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, PreTrainedModel
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from ...configuration.rules import nearest
+from ..modeling_headcount import HeadcountPreTrainedModel
+from .finding import AttentionLayer, Head, attention_layers
+
+
+PREFIX = "headcount_"
+
+Gates = Iterable[str] | Mapping[str, float | Tensor] | Tensor
+
+
+@dataclass(frozen=True)
+class Change:
+    """g * (a head's output) + (1 - g) * (its replacement, or nothing), for every head of a layer."""
+
+    gate: Tensor  # (B or 1, H)
+    replacement: Tensor | None = None  # (B or 1, Q, H, D)
+
+
+@dataclass(frozen=True)
+class Active:
+    """What this thread does to heads at the moment."""
+
+    changes: dict[nn.Module, tuple[Change, ...]] = field(default_factory=dict)
+    recorded: dict[nn.Module, Tensor] | None = None
+    seen: set[nn.Module] = field(default_factory=set)
+
+
+_ACTIVE: ContextVar[Active | None] = ContextVar("headcount_heads", default=None)
+
+
+@contextmanager
+def mask_heads(model: PreTrainedModel, heads: Gates) -> Iterator[None]:
+    """Within the context, the model runs with these heads switched off or gated, in this thread only.
+
+    >>> with headcount.mask_heads(model, ["decoder.1.cross.0"]):
+    ...     model.generate(**inputs)
+
+    `heads` are names of heads to switch off; or `{name: gate}`, a gate being a number or a tensor () or (batch,); or a
+    tensor of gates for all heads in the order of `list_heads`, (heads,) or (batch, heads). 1 keeps a head, 0 removes
+    it, gradients flow. Contexts nest: gates multiply. With a gate for every example, a batch that is k times as large
+    is taken as k beams or samples of each example, as `generate` lays them out.
+    """
+    layers = attention_layers(model)
+    gates = _gate_table(model, layers, heads)
+    with change_heads(model, {name: Change(gate) for name, gate in gates.items()}):
+        yield
+
+
+@contextmanager
+def change_heads(
+    model: PreTrainedModel, changes: Mapping[str, Change], record: dict[nn.Module, Tensor] | None = None
+) -> Iterator[None]:
+    """`mask_heads` by attention layer, with replacements; `record` collects what heads put out, (B, Q, H, D)."""
+    if model.training and getattr(model, "is_gradient_checkpointing", False):
+        raise ValueError(
+            f"{type(model).__name__} trains with gradient checkpointing, which would compute its heads again without "
+            "their gates; expected model.gradient_checkpointing_disable() first."
+        )
+    layers = attention_layers(model)
+    before = _ACTIVE.get() or Active()
+    merged = dict(before.changes)
+    for name, change in changes.items():
+        module = layers[name].module
+        merged[module] = (*merged.get(module, ()), change)
+    touched = [layer for layer in layers.values() if layer.module in merged or record is not None]
+    with ExitStack() as stack:
+        if isinstance(model, HeadcountPreTrainedModel):
+            for layer in touched:
+                stack.callback(layer.module.out_proj.register_forward_pre_hook(_own_gate(layer)).remove)
+        else:
+            stack.enter_context(_switched(model))
+            for layer in touched:
+                stack.callback(layer.module.register_forward_pre_hook(_forget).remove)
+                stack.callback(layer.module.register_forward_hook(_insist(model, layer)).remove)
+        token = _ACTIVE.set(Active(merged, record if record is not None else before.recorded))
+        stack.callback(_ACTIVE.reset, token)
+        yield
+
+
+def apply(module: nn.Module, output: Tensor) -> Tensor:
+    """The heads' outputs (B, Q, H, D) as this thread wants them."""
+    active = _active()
+    if active is None:
+        return output
+    active.seen.add(module)
+    if active.recorded is not None:
+        active.recorded[module] = output.detach()
+    for change in active.changes.get(module, ()):
+        gate = _rows(change.gate, output, "gates")
+        if gate.shape[-1] != output.shape[2]:
+            raise ValueError(
+                f"{type(module).__name__} puts out {output.shape[2]} heads where {gate.shape[-1]} were found; expected "
+                "as many: its heads cannot be masked."
+            )
+        gate = gate.to(output)[:, None, :, None]  # (B or 1, 1, H, 1)
+        output = output * gate
+        if change.replacement is not None:
+            output = output + (1 - gate) * _rows(change.replacement, output, "replacements").to(output)
+    return output
+
+
+@torch.compiler.disable(recursive=False)
+def _active() -> Active | None:
+    """A compiled graph breaks here: which gates are active is known only when it runs."""
+    return _ACTIVE.get()
+
+
+def _rows(values: Tensor, output: Tensor, what: str) -> Tensor:
+    """Per-example values for the rows of a batch, each repeated for the beams of its example."""
+    rows, batch = values.shape[0], output.shape[0]
+    if rows in (1, batch):
+        return values
+    if batch % rows:
+        raise ValueError(
+            f"{what} were given for {rows} examples, but the model runs on a batch of {batch}; expected one batch size."
+        )
+    return values.repeat_interleave(batch // rows, dim=0)
+
+
+def _gated(plain: str) -> Callable:
+    def attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, *arguments, **options):
+        kept = getattr(module, "kept_heads", None)
+        bias = options.get("position_bias")
+        if kept is not None and bias is not None and bias.shape[1] > query.shape[1]:
+            # The bias of a T5 stack is made once, for all heads; a pruned layer takes its own.
+            options["position_bias"] = bias[:, kept]
+        output, weights = plain_function(type(module), plain)(module, query, key, value, *arguments, **options)
+        return apply(module, output), weights
+
+    return attention
+
+
+_PLAIN: dict[tuple[type, str], Callable] = {}
+
+
+def plain_function(kind: type, name: str) -> Callable:
+    """The attention function that a module class would use by itself: `eager` lives in its modeling file."""
+    if (kind, name) not in _PLAIN:
+        _PLAIN[kind, name] = _find_plain(kind, name)
+    return _PLAIN[kind, name]
+
+
+def _find_plain(kind: type, name: str) -> Callable:
+    files = [sys.modules[parent.__module__] for parent in kind.__mro__ if parent.__module__ in sys.modules]
+    if name == "eager":
+        found = next((getattr(file, "eager_attention_forward", None) for file in files
+                      if hasattr(file, "eager_attention_forward")), None)  # fmt: skip
+    else:
+        # A modeling file may have an interface of its own, with other functions under the same names.
+        own = next((file.ALL_ATTENTION_FUNCTIONS for file in files if hasattr(file, "ALL_ATTENTION_FUNCTIONS")), None)
+        found = (own or ALL_ATTENTION_FUNCTIONS).get(name)
+    if found is None:
+        raise ValueError(
+            f"{kind.__name__} has no attention function {name!r} that headcount knows of, so its heads cannot be "
+            "masked; expected another attn_implementation."
+        )
+    return found
+
+
+_switch_lock = threading.Lock()
+_switched_configs: dict[int, list] = {}  # id of a config -> [config, its own implementation, contexts that need it]
+
+
+@contextmanager
+def _switched(model: PreTrainedModel) -> Iterator[None]:
+    """The model's configs name the gated implementations until the last context, of any thread, is left."""
+    configs = {id(c): c for module in model.modules() if (c := getattr(module, "config", None)) is not None}
+    entered = []
+    with _switch_lock:
+        for key, config in configs.items():
+            plain = getattr(config, "_attn_implementation", None)
+            if key in _switched_configs:
+                _switched_configs[key][2] += 1
+            elif plain is None or plain.startswith(PREFIX):
+                continue
+            else:
+                config._attn_implementation_internal = register(plain)
+                _switched_configs[key] = [config, plain, 1]
+            entered.append(key)
+    try:
+        yield
+    finally:
+        with _switch_lock:
+            for key in entered:
+                _switched_configs[key][2] -= 1
+                config, plain, needed = _switched_configs[key]
+                if not needed:
+                    del _switched_configs[key]
+                    if config._attn_implementation == PREFIX + plain:
+                        config._attn_implementation_internal = plain
+
+
+def register(plain: str) -> str:
+    """Registers the gated twin of an attention implementation, with its mask function, and returns its name."""
+    name = PREFIX + plain
+    if name not in ALL_ATTENTION_FUNCTIONS:
+        AttentionInterface.register(name, _gated(plain))
+        if plain in ALL_MASK_ATTENTION_FUNCTIONS:
+            AttentionMaskInterface.register(name, ALL_MASK_ATTENTION_FUNCTIONS[plain])
+    return name
+
+
+def _own_gate(layer: AttentionLayer) -> Callable:
+    """headcount's own models: a hook on the input of the output projection."""
+    module = layer.module
+
+    def hook(projection, inputs):
+        merged = inputs[0]
+        heads = merged.unflatten(-1, (len(module.heads), module.head_dim))
+        return (apply(module, heads).flatten(-2),)
+
+    return hook
+
+
+def _forget(module: nn.Module, inputs) -> None:
+    active = _ACTIVE.get()
+    if active is not None:
+        active.seen.discard(module)
+
+
+def _insist(model: PreTrainedModel, layer: AttentionLayer) -> Callable:
+    """A hook after an attention layer: if its gates were not asked for, the mask was ignored, and that is an error."""
+    name = type(model).__name__
+
+    def hook(module, inputs, output):
+        active = _active()
+        if active is not None and (active.changes.get(module) or active.recorded is not None):
+            if module not in active.seen:
+                raise RuntimeError(
+                    f"{name} computed {layer.name} ({layer.path}) without asking the attention interface, so the head "
+                    "mask had no effect; expected a model whose layers do: see docs/stock-models.md."
+                )
+
+    return hook
+
+
+def _gate_table(model: PreTrainedModel, layers: dict[str, AttentionLayer], gates: Gates) -> dict[str, Tensor]:
+    """Attention layer -> (B or 1, H), for the layers that have a gate at all."""
+    known = [Head(f"{layer.name}.{head}") for layer in layers.values() for head in layer.heads]
+    if isinstance(gates, str):
+        raise TypeError(f"heads is the string {gates!r}, expected a list of head names such as [{gates!r}].")
+    if isinstance(gates, Tensor):
+        if gates.ndim not in (1, 2) or gates.shape[-1] != len(known):
+            raise ValueError(
+                f"gates have shape {tuple(gates.shape)}, expected ({len(known)},) or (batch, {len(known)}): one for "
+                f"every head of {type(model).__name__}, in the order of list_heads."
+            )
+        sizes = [len(layer.heads) for layer in layers.values()]
+        parts = gates.reshape(-1, len(known)).split(sizes, dim=-1)
+        return {name: part for name, part in zip(layers, parts, strict=True) if part.shape[-1]}
+    named = dict(gates) if isinstance(gates, Mapping) else dict.fromkeys(gates, 0.0)
+    for head in named:
+        if head not in known:
+            raise ValueError(
+                f"{head!r} is not a head of this {type(model).__name__}; expected names from {known[0]!r} to "
+                f"{known[-1]!r}.{nearest(head, known)}"
+            )
+    table = {}
+    for layer in layers.values():
+        own = {number: named[name] for number in layer.heads if (name := f"{layer.name}.{number}") in named}
+        if not own:
+            continue
+        columns = {number: torch.as_tensor(gate, dtype=None if isinstance(gate, Tensor) else torch.float32)
+                   for number, gate in own.items()}  # fmt: skip
+        shapes = {tuple(gate.shape) for gate in columns.values() if gate.ndim}
+        if any(gate.ndim > 1 for gate in columns.values()) or len(shapes) > 1:
+            raise ValueError(f"gates of {layer.name} have shapes {sorted(shapes)}; expected () or one (batch,) for all.")
+        rows = next(iter(shapes), (1,))[0]
+        device = next(iter(columns.values())).device
+        ones = torch.ones(rows, device=device)
+        table[layer.name] = torch.stack(
+            [columns[n].to(device).expand(rows) if n in columns else ones for n in layer.heads], dim=-1
+        )
+    return table

@@ -1,0 +1,161 @@
+"""Tiny random models of transformers' architectures, with inputs: what the compatibility table is made from."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import transformers
+from torch import Tensor, nn
+
+
+SMALL = {"vocab_size": 40, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+BERT = SMALL | {
+    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48,
+    "max_position_embeddings": 40,
+}  # fmt: skip
+BART = SMALL | {
+    "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_position_embeddings": 40,
+    "decoder_start_token_id": 1, "forced_eos_token_id": None,
+}  # fmt: skip
+T5 = SMALL | {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4, "decoder_start_token_id": 0}
+LLAMA = BERT | {"num_key_value_heads": 2}
+VISION = {
+    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48, "image_size": 8,
+    "patch_size": 4,
+}  # fmt: skip
+
+
+def ids(rows: int, length: int, seed: int = 0) -> Tensor:
+    return torch.randint(3, 40, (rows, length), generator=torch.Generator().manual_seed(seed))
+
+
+def text(rows: int) -> dict[str, Tensor]:
+    """Token ids, the second half of the last row padded."""
+    found = {"input_ids": ids(rows, 9), "attention_mask": torch.ones(rows, 9, dtype=torch.long)}
+    found["attention_mask"][-1, 5:] = 0
+    return found
+
+
+def pair(rows: int) -> dict[str, Tensor]:
+    return text(rows) | {"decoder_input_ids": ids(rows, 5, seed=1)}
+
+
+def image(rows: int) -> dict[str, Tensor]:
+    return {"pixel_values": torch.randn(rows, 3, 8, 8, generator=torch.Generator().manual_seed(0))}
+
+
+def sound(rows: int) -> dict[str, Tensor]:
+    return {"input_features": torch.randn(rows, 8, 20, generator=torch.Generator().manual_seed(0)),
+            "decoder_input_ids": ids(rows, 5, seed=1)}  # fmt: skip
+
+
+def wave(rows: int) -> dict[str, Tensor]:
+    return {"input_values": torch.randn(rows, 400, generator=torch.Generator().manual_seed(0))}
+
+
+@dataclass(frozen=True)
+class Stock:
+    """One architecture: its model class, the options of a tiny config, inputs, and what is known about it."""
+
+    model: str
+    options: dict
+    inputs: Callable[[int], dict[str, Tensor]]
+    stacks: str
+    note: str = ""
+
+
+ARCHITECTURES = {
+    "BERT": Stock("BertForMaskedLM", BERT, text, "encoder"),
+    "RoBERTa": Stock("RobertaForMaskedLM", BERT, text, "encoder"),
+    "DistilBERT": Stock(
+        "DistilBertForMaskedLM",
+        SMALL | {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 40},
+        text, "encoder",
+    ),
+    "ALBERT": Stock(
+        "AlbertForMaskedLM", BERT | {"embedding_size": 16, "inner_group_num": 1}, text, "encoder",
+        "its layers share their weights: a head is masked in all of them at once",
+    ),
+    "ELECTRA": Stock("ElectraForMaskedLM", BERT | {"embedding_size": 16}, text, "encoder"),
+    "DeBERTa-v2": Stock(
+        "DebertaV2ForMaskedLM", BERT, text, "",
+        "computes its attention itself, not through the attention interface; a clear error",
+    ),
+    "ViT": Stock("ViTForImageClassification", VISION, image, "encoder"),
+    "CLIP": Stock(
+        "CLIPModel",
+        {"text_config": BERT, "vision_config": VISION, "projection_dim": 16},
+        lambda rows: text(rows) | image(rows), "text, vision",
+    ),
+    "Whisper": Stock(
+        "WhisperForConditionalGeneration",
+        BART | {"num_mel_bins": 8, "max_source_positions": 10, "max_target_positions": 40},
+        sound, "encoder, decoder",
+    ),
+    "Wav2Vec2": Stock(
+        "Wav2Vec2ForCTC",
+        BERT | {"conv_dim": (16, 16), "conv_stride": (5, 4), "conv_kernel": (10, 4), "num_feat_extract_layers": 2,
+                "num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2, "feat_extract_norm": "layer"},
+        wave, "encoder",
+    ),
+    "BART": Stock("BartForConditionalGeneration", BART, pair, "encoder, decoder"),
+    "mBART": Stock("MBartForConditionalGeneration", BART, pair, "encoder, decoder"),
+    "Marian": Stock("MarianMTModel", BART | {"decoder_vocab_size": 40}, pair, "encoder, decoder"),
+    "Pegasus": Stock("PegasusForConditionalGeneration", BART, pair, "encoder, decoder"),
+    "T5": Stock("T5ForConditionalGeneration", T5, pair, "encoder, decoder"),
+    "mT5": Stock("MT5ForConditionalGeneration", T5, pair, "encoder, decoder"),
+    "GPT-2": Stock(
+        "GPT2LMHeadModel", SMALL | {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 40}, text, "decoder"
+    ),
+    "GPT-NeoX": Stock("GPTNeoXForCausalLM", BERT, text, "decoder"),
+    "OPT": Stock(
+        "OPTForCausalLM", BERT | {"ffn_dim": 48, "word_embed_proj_dim": 32}, text, "decoder"
+    ),
+    "Llama": Stock("LlamaForCausalLM", LLAMA, text, "decoder", "grouped-query attention"),
+    "Mistral": Stock("MistralForCausalLM", LLAMA, text, "decoder", "grouped-query attention"),
+    "Qwen2": Stock("Qwen2ForCausalLM", LLAMA, text, "decoder", "grouped-query attention"),
+    "Qwen3": Stock("Qwen3ForCausalLM", LLAMA | {"head_dim": 8}, text, "decoder", "grouped-query attention"),
+    "Gemma": Stock("GemmaForCausalLM", LLAMA | {"head_dim": 8}, text, "decoder", "grouped-query attention"),
+    "Phi": Stock("PhiForCausalLM", LLAMA, text, "decoder"),
+}  # fmt: skip
+MASKED = [name for name, stock in ARCHITECTURES.items() if stock.stacks]
+
+
+def make_stock(name: str, attention: str = "sdpa", seed: int = 0, **options) -> transformers.PreTrainedModel:
+    """A tiny model in evaluation mode whose heads all matter: weights are larger than those of a fresh model."""
+    stock = ARCHITECTURES[name]
+    model_class = getattr(transformers, stock.model)
+    torch.manual_seed(seed)
+    model = model_class(model_class.config_class(**{**stock.options, **options}))
+    model.set_attn_implementation(attention)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    return model.eval()
+
+
+def output_projection(model: nn.Module, path: str) -> nn.Module:
+    """The module that mixes the heads of the attention layer at `path`."""
+    module = model.get_submodule(path)
+    for name in ("out_proj", "o_proj", "c_proj", "out_lin", "o", "dense"):
+        if hasattr(module, name):
+            return getattr(module, name)
+    return model.get_submodule(path.rpartition(".")[0]).output.dense
+
+
+def close_by_hook(projection: nn.Module, place: int, heads: int):
+    """The usual way to ablate: a hook that zeroes a head's part of the input of the output projection."""
+
+    def close(module, inputs):
+        parts = inputs[0].unflatten(-1, (heads, -1)).clone()
+        parts[..., place, :] = 0.0
+        return (parts.flatten(-2),)
+
+    return projection.register_forward_pre_hook(close)
+
+
+def float_outputs(outputs) -> list[Tensor]:
+    """What a model computes: its logits, or for CLIP those of both towers."""
+    return [value for name, value in outputs.items() if isinstance(value, Tensor) and value.is_floating_point()
+            and name in ("logits", "logits_per_image", "last_hidden_state", "text_embeds", "image_embeds")]  # fmt: skip
