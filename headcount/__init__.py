@@ -33,6 +33,9 @@ _PUBLIC = {
     "POSITION_SCHEMES": "modeling.position_schemes",
     "list_heads": "modeling.stock.finding",
     "mask_heads": "modeling.stock.gates",
+    "prune_heads": "modeling.stock.pruning",
+    "save_pruned": "modeling.stock.pruning",
+    "load_pruned": "modeling.stock.pruning",
     "TASKS": "data_builders.tasks",
     "AdditionCorpus": "data_builders.addition",
     "AdditionOptions": "data_builders.addition_options",
@@ -81,6 +84,7 @@ if TYPE_CHECKING:
     from .modeling.position_schemes import POSITION_SCHEMES
     from .modeling.stock.finding import list_heads
     from .modeling.stock.gates import mask_heads
+    from .modeling.stock.pruning import load_pruned, prune_heads, save_pruned
 
 
 def __getattr__(name: str):
