@@ -31,6 +31,8 @@ _PUBLIC = {
     "POOLERS": "modeling.pooling",
     "POSITION_ENCODINGS": "modeling.position_encodings",
     "POSITION_SCHEMES": "modeling.position_schemes",
+    "ablate": "analysis.stock_ablation",
+    "gradient_importance": "analysis.stock_gradient",
     "list_heads": "modeling.stock.finding",
     "mask_heads": "modeling.stock.gates",
     "prune_heads": "modeling.stock.pruning",
@@ -58,6 +60,8 @@ _PUBLIC = {
 __all__ = ["__version__", *_PUBLIC]
 
 if TYPE_CHECKING:
+    from .analysis.stock_ablation import ablate
+    from .analysis.stock_gradient import gradient_importance
     from .configuration.configuration_headcount import HeadcountConfig
     from .data_builders.addition import AdditionCorpus
     from .data_builders.addition_options import AdditionOptions

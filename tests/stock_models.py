@@ -130,7 +130,7 @@ def make_stock(name: str, attention: str = "sdpa", seed: int = 0, **options) -> 
     model = model_class(model_class.config_class(**{**stock.options, **options}))
     model.set_attn_implementation(attention)
     with torch.no_grad():
-        for parameter in model.parameters():
+        for parameter in filter(lambda parameter: parameter.requires_grad, model.parameters()):
             parameter.add_(0.1 * torch.randn_like(parameter))
     return model.eval()
 

@@ -109,13 +109,16 @@ def asks_interface(kind: type) -> bool:
 
 
 def stack_of(path: str, module: nn.Module) -> str:
-    """A decoder that calls itself an encoder, such as BERT with `is_decoder`, is told by its causal mask."""
+    """The first part of the path that names one; BERT as a decoder still calls its stack `encoder`."""
+    is_decoder = (
+        getattr(module, "is_decoder", False) or getattr(module, "is_causal", False) or kind_of(path) == "cross"
+    )
     for part in path.lower().split("."):
         stack = next((stack for word, stack in STACKS.items() if word in part), None)
         # `encoder_attn` is the decoder's attention to the encoder, not a stack.
         if stack is not None and "attn" not in part and "attention" not in part:
-            return "decoder" if stack == "encoder" and getattr(module, "is_decoder", False) else stack
-    return "decoder" if getattr(module, "is_causal", False) else "encoder"
+            return "decoder" if stack == "encoder" and is_decoder else stack
+    return "decoder" if is_decoder else "encoder"
 
 
 def kind_of(path: str) -> str:

@@ -38,7 +38,7 @@ class Change:
     """g * (a head's output) + (1 - g) * (its replacement, or nothing), for every head of a layer."""
 
     gate: Tensor  # (B or 1, H)
-    replacement: Tensor | None = None  # (B or 1, Q, H, D)
+    replacement: Tensor | None = None  # (B or 1, Q or more, H, D)
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,8 @@ def apply(module: nn.Module, output: Tensor) -> Tensor:
         gate = gate.to(output)[:, None, :, None]  # (B or 1, 1, H, 1)
         output = output * gate
         if change.replacement is not None:
-            output = output + (1 - gate) * _rows(change.replacement, output, "replacements").to(output)
+            replacement = _rows(change.replacement, output, "replacements")[:, : output.shape[1]]
+            output = output + (1 - gate) * replacement.to(output)
     return output
 
 
@@ -289,7 +290,9 @@ def _gate_table(model: PreTrainedModel, layers: dict[str, AttentionLayer], gates
                    for number, gate in own.items()}  # fmt: skip
         shapes = {tuple(gate.shape) for gate in columns.values() if gate.ndim}
         if any(gate.ndim > 1 for gate in columns.values()) or len(shapes) > 1:
-            raise ValueError(f"gates of {layer.name} have shapes {sorted(shapes)}; expected () or one (batch,) for all.")
+            raise ValueError(
+                f"gates of {layer.name} have shapes {sorted(shapes)}; expected () or one (batch,) for all."
+            )
         rows = next(iter(shapes), (1,))[0]
         device = next(iter(columns.values())).device
         ones = torch.ones(rows, device=device)

@@ -41,10 +41,13 @@ def test_heads_know_their_parts():
     assert (heads[-1].stack, heads[-1].layer, heads[-1].kind, heads[-1].number) == ("decoder", 1, "cross", 3)
     assert headcount.list_heads(make_stock("CLIP"))[0].stack == "text"
     decoder = make_stock("BERT", is_decoder=True, add_cross_attention=True)
-    assert {(head.stack, head.kind) for head in headcount.list_heads(decoder)} == {("decoder", "self"), ("decoder", "cross")}
+    assert {(head.stack, head.kind) for head in headcount.list_heads(decoder)} == {
+        ("decoder", "self"),
+        ("decoder", "cross"),
+    }
 
 
-@pytest.mark.parametrize("attention", ["eager", "sdpa", "flex_attention"])
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
 @pytest.mark.parametrize("name", ["BERT", "Llama", "T5"])
 def test_every_implementation_is_gated_and_open_gates_change_nothing(name, attention):
     model, inputs = make_stock(name, attention), ARCHITECTURES[name].inputs(3)
@@ -62,6 +65,17 @@ def test_every_implementation_is_gated_and_open_gates_change_nothing(name, atten
     real = inputs["attention_mask"].bool() if plain.shape[1] == inputs["attention_mask"].shape[1] else slice(None)
     torch.testing.assert_close(masked[real], wanted[real], rtol=1e-4, atol=1e-4)
     assert (masked - plain).abs().max() > 1e-3
+
+
+@pytest.mark.slow
+def test_flex_attention_is_gated():
+    model, inputs = make_stock("BERT", "flex_attention", num_hidden_layers=1), ARCHITECTURES["BERT"].inputs(2)
+    reference = make_stock("BERT", "eager", num_hidden_layers=1)
+    found = []
+    for each in (model, reference):
+        with headcount.mask_heads(each, ["encoder.0.self.2"]):
+            found.append(outputs_of(each, inputs)[0][inputs["attention_mask"].bool()])
+    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-4)
 
 
 def test_gates_for_every_example_and_fractions_and_nesting():
@@ -165,11 +179,12 @@ def test_gates_learn():
     assert model.model.encoder.layers[0].self_attn.q_proj.weight.grad is not None
 
 
+@pytest.mark.slow
 def test_a_compiled_model_obeys_the_mask():
-    model, inputs = make_stock("BERT"), ARCHITECTURES["BERT"].inputs(2)
+    model, inputs = make_stock("BERT", num_hidden_layers=1), ARCHITECTURES["BERT"].inputs(2)
     compiled = torch.compile(model, backend="eager")
     plain = outputs_of(compiled, inputs)[0]
-    for head in ("encoder.0.self.1", "encoder.1.self.3"):
+    for head in ("encoder.0.self.1", "encoder.0.self.3"):
         with headcount.mask_heads(model, [head]):
             torch.testing.assert_close(outputs_of(compiled, inputs)[0], outputs_of(model, inputs)[0])
             assert (outputs_of(compiled, inputs)[0] - plain).abs().max() > 1e-3
@@ -193,14 +208,22 @@ def test_what_cannot_be_masked_is_an_error_that_names_the_model():
         headcount.list_heads(make_stock("DeBERTa-v2", "eager"))
     model, inputs = make_stock("BERT"), ARCHITECTURES["BERT"].inputs(3)
     for heads, message in (
-        (["encoder.0.self.9"], "'encoder.0.self.9' is not a head of this BertForMaskedLM; expected names from 'encoder"),
+        (
+            ["encoder.0.self.9"],
+            "'encoder.0.self.9' is not a head of this BertForMaskedLM; expected names from 'encoder",
+        ),
         (torch.ones(7), r"gates have shape \(7,\), expected \(8,\) or \(batch, 8\)"),
         ({"encoder.0.self.0": torch.ones(2, 2)}, "expected () or one (batch,) for all"),
     ):
-        with pytest.raises(ValueError, match=message if "\\" in message else message.replace("(", r"\(").replace(")", r"\)")):
+        with pytest.raises(
+            ValueError, match=message if "\\" in message else message.replace("(", r"\(").replace(")", r"\)")
+        ):
             with headcount.mask_heads(model, heads):
                 pass
-    with pytest.raises(TypeError, match="expected a list of head names"), headcount.mask_heads(model, "encoder.0.self.0"):
+    with (
+        pytest.raises(TypeError, match="expected a list of head names"),
+        headcount.mask_heads(model, "encoder.0.self.0"),
+    ):
         pass
     with pytest.raises(ValueError, match="given for 2 examples, but the model runs on a batch of 3"):
         with headcount.mask_heads(model, torch.ones(2, 8)):
