@@ -47,8 +47,8 @@ def ablate(
 
     `metric`: a function of outputs and batch that gives one value per example, the higher the better; or an `evaluate`
     metric; without one, the share of examples with every label right, and the rise of the loss.
-    `mode`: what takes the place of a head's output: `zero`; `mean`, its mean over the data, place by place; `resample`,
-    what it puts out on another example of the batch, whose places are repeated where it is shorter.
+    `mode`: what takes the place of a head's output: `zero`; `mean`, its mean over the data, place by place;
+    `resample`, what it puts out on another example of the batch, its places repeated if it is shorter.
     `run(model, batch)`: instead of `model(**batch)`, for example a generation; its result goes to the metric.
     `way`: `prefix reuse`, `folding` or `loop`; without it, the first of them that gives what the loop gives.
     `resume`: a folder in which every finished batch is kept; called again, the sweep goes on from there.
@@ -157,7 +157,7 @@ def _by_engine(model, batches, heads, mode, seed, progress) -> list[Values]:
             nn.functional.pad(batch[name], (0, width[name] - batch[name].shape[1]), value=filler) for batch in batches
         ])  # fmt: skip
 
-    if len(set(map(lambda batch: batch["input_ids"].shape[1], batches))) > 1:
+    if len({batch["input_ids"].shape[1] for batch in batches}) > 1:
         batches = [{"attention_mask": torch.ones_like(batch["input_ids"]), **batch} for batch in batches]
         width["attention_mask"] = width["input_ids"]
     rows = {name: joined(name) for name in batches[0]}

@@ -1,8 +1,8 @@
 """What an ablation measures: one value per example for every version of a model.
 
-A metric is a function of a model's outputs and the batch they came from that gives one value per example, (B,): booleans
-(right or wrong) or numbers, the higher the better. Without one, labels decide. An `evaluate` metric gets predictions and
-references and gives one value for all examples.
+A metric is a function of a model's outputs and the batch they came from that gives one value per example, (B,):
+booleans (right or wrong) or numbers, the higher the better. Without one, labels decide. An `evaluate` metric gets
+predictions and references and gives one value for all examples.
 
 Shapes: B rows, T labelled places, V versions (the intact model first), N all rows.
 """

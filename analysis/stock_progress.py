@@ -11,6 +11,13 @@ from torch import Tensor
 from .stock_metrics import Measure, Values
 
 
+def weights_hash(model) -> str:
+    digest = hashlib.sha256()
+    for parameter in model.parameters():
+        digest.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
 class FinishedBatches:
     """Finished batches in a folder, so that a sweep that was stopped goes on; without a folder, nothing is kept."""
 
@@ -25,11 +32,8 @@ class FinishedBatches:
                 digest.update(
                     value.detach().cpu().numpy().tobytes() if isinstance(value, Tensor) else str(value).encode()
                 )
-        weights = hashlib.sha256()
-        for parameter in model.parameters():
-            weights.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
         settings = {
-            "model": type(model).__name__, "weights": weights.hexdigest(), "data": digest.hexdigest(),
+            "model": type(model).__name__, "weights": weights_hash(model), "data": digest.hexdigest(),
             "heads": list(heads), "mode": mode, "metric": measure.name, "seed": seed,
         }  # fmt: skip
         path = self.folder / "sweep.json"

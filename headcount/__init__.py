@@ -32,6 +32,7 @@ _PUBLIC = {
     "POSITION_ENCODINGS": "modeling.position_encodings",
     "POSITION_SCHEMES": "modeling.position_schemes",
     "ablate": "analysis.stock_ablation",
+    "attention_maps": "analysis.stock_maps",
     "gradient_importance": "analysis.stock_gradient",
     "list_heads": "modeling.stock.finding",
     "mask_heads": "modeling.stock.gates",
@@ -62,6 +63,7 @@ __all__ = ["__version__", *_PUBLIC]
 if TYPE_CHECKING:
     from .analysis.stock_ablation import ablate
     from .analysis.stock_gradient import gradient_importance
+    from .analysis.stock_maps import attention_maps
     from .configuration.configuration_headcount import HeadcountConfig
     from .data_builders.addition import AdditionCorpus
     from .data_builders.addition_options import AdditionOptions

@@ -2,6 +2,7 @@
 
 headcount heads runs/addition --output runs/addition-heads
 headcount heads runs/addition --output runs/addition-heads --rows 500 --mode zero
+headcount heads bert-base-uncased --task feature-extraction --data texts.txt --output runs/bert-heads
 """
 
 import json
@@ -11,16 +12,28 @@ from typing import Annotated
 
 import typer
 
+from . import stock_heads
+
 
 MAPS_DRAWN = 3  # examples with a sheet of maps each; the rows hold more
 
 
 def main(
-    model: Annotated[Path, typer.Argument(help="Folder of a run, as headcount train leaves it.")],
+    model: Annotated[Path, typer.Argument(help="Folder of a run; with --task, any transformers model.")],
     output: Annotated[Path, typer.Option(help="Folder for results/ and figures/.")],
     rows: Annotated[int, typer.Option(min=10, help="At most so many test examples.")] = 2000,
     mode: Annotated[list[str] | None, typer.Option(help="zero, mean or resample; default: all three.")] = None,
-    data: Annotated[Path | None, typer.Option(help="Folder of headcount data; default: the run's own data.")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder of headcount data; default: the run's own. With --task, a file or dataset."),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="For a model that is not headcount's own: text-classification, text2text, text-generation "
+            "or feature-extraction."
+        ),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Compute again what is there already.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
@@ -37,6 +50,13 @@ def main(
         raise typer.BadParameter(f"--mode {unknown[0]!r} is not known; expected one of {', '.join(MODES)}.")
     if "zero" not in modes:
         raise typer.BadParameter("--mode zero is missing; expected it, because the ranking and the atlas build on it.")
+    if task is not None:
+        if (model / "recipe.yaml").exists():
+            raise typer.BadParameter(f"{model} is a run, whose task is known; expected no --task.")
+        if data is None:
+            raise typer.BadParameter("--task needs --data; expected a table or a dataset.")
+        stock_heads.run(str(model), output, rows, modes, str(data), task, overwrite, as_json)
+        return
     try:
         loaded, recipe, corpus = load_run(model, data)
         claim = Claim(output, "heads", {"model": model, "rows": rows, "modes": modes, "data": data}, overwrite)

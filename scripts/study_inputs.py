@@ -51,14 +51,16 @@ class Claim:
     The settings, with a hash of the model's weights, are kept in NAME.json beside the results.
     """
 
-    def __init__(self, folder: Path, name: str, settings: dict, overwrite: bool):
+    def __init__(self, folder: Path, name: str, settings: dict, overwrite: bool, weights: str | None = None):
         from headcount.trainers.run_folder import write_text
 
-        weights = Path(settings["model"]) / "model" / "model.safetensors"
+        if weights is None:
+            path = Path(settings["model"]) / "model" / "model.safetensors"
+            weights = hashlib.sha256(path.read_bytes()).hexdigest()
         known = {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}
         known = {key: str(value) if isinstance(value, Path) else value for key, value in known.items()}
         known.pop("model")
-        known["weights"] = hashlib.sha256(weights.read_bytes()).hexdigest()
+        known["weights"] = weights
         path = folder / f"{name}.json"
         if path.exists() and not overwrite:
             before = json.loads(path.read_text())

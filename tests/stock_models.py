@@ -157,5 +157,5 @@ def close_by_hook(projection: nn.Module, place: int, heads: int):
 
 def float_outputs(outputs) -> list[Tensor]:
     """What a model computes: its logits, or for CLIP those of both towers."""
-    return [value for name, value in outputs.items() if isinstance(value, Tensor) and value.is_floating_point()
-            and name in ("logits", "logits_per_image", "last_hidden_state", "text_embeds", "image_embeds")]  # fmt: skip
+    names = ("logits", "logits_per_image", "text_embeds", "image_embeds")
+    return [outputs[name] for name in names if name in outputs]

@@ -1,8 +1,8 @@
 """Gates on the heads of any transformers model, through transformers' own attention interface.
 
-For every attention implementation (`eager`, `sdpa`, `flex_attention`, ...) a second one is registered, `headcount_eager`
-and so on, with the same mask function: it calls the first and multiplies each head's output by its gate, before the
-output projection mixes the heads. `mask_heads` switches the model to it and back.
+For every attention implementation (`eager`, `sdpa`, `flex_attention`, ...) a second one is registered,
+`headcount_eager` and so on, with the same mask function: it calls the first and multiplies each head's output by its
+gate, before the output projection mixes the heads. `mask_heads` switches the model to it and back.
 
 Gates live in a context variable, keyed by attention module. So another thread that runs the same model meanwhile finds
 no gates and gets exactly the plain function.
@@ -47,6 +47,7 @@ class Active:
 
     changes: dict[nn.Module, tuple[Change, ...]] = field(default_factory=dict)
     recorded: dict[nn.Module, Tensor] | None = None
+    maps: dict[nn.Module, Tensor] | None = None
     seen: set[nn.Module] = field(default_factory=set)
 
 
@@ -97,9 +98,28 @@ def change_heads(
             for layer in touched:
                 stack.callback(layer.module.register_forward_pre_hook(_forget).remove)
                 stack.callback(layer.module.register_forward_hook(_insist(model, layer)).remove)
-        token = _ACTIVE.set(Active(merged, record if record is not None else before.recorded))
+        token = _ACTIVE.set(Active(merged, record if record is not None else before.recorded, before.maps))
         stack.callback(_ACTIVE.reset, token)
         yield
+
+
+@contextmanager
+def record_maps(model: PreTrainedModel, maps: dict[nn.Module, Tensor]) -> Iterator[None]:
+    """Within the context, attention runs step by step (`eager`), and every layer leaves its weights (B, H, Q, K)."""
+    configs = {id(c): c for module in model.modules() if (c := getattr(module, "config", None)) is not None}
+    before = {key: getattr(config, "_attn_implementation", None) for key, config in configs.items()}
+    for key, config in configs.items():
+        if before[key] is not None:
+            config._attn_implementation_internal = register("eager")
+    active = _ACTIVE.get() or Active()
+    token = _ACTIVE.set(Active(active.changes, active.recorded, maps))
+    try:
+        yield
+    finally:
+        _ACTIVE.reset(token)
+        for key, config in configs.items():
+            if before[key] is not None:
+                config._attn_implementation_internal = before[key]
 
 
 def apply(module: nn.Module, output: Tensor) -> Tensor:
@@ -114,8 +134,8 @@ def apply(module: nn.Module, output: Tensor) -> Tensor:
         gate = _rows(change.gate, output, "gates")
         if gate.shape[-1] != output.shape[2]:
             raise ValueError(
-                f"{type(module).__name__} puts out {output.shape[2]} heads where {gate.shape[-1]} were found; expected "
-                "as many: its heads cannot be masked."
+                f"{type(module).__name__} puts out {output.shape[2]} heads where {gate.shape[-1]} were found, so they "
+                "cannot be masked; expected as many."
             )
         gate = gate.to(output)[:, None, :, None]  # (B or 1, 1, H, 1)
         output = output * gate
@@ -138,7 +158,7 @@ def _rows(values: Tensor, output: Tensor, what: str) -> Tensor:
         return values
     if batch % rows:
         raise ValueError(
-            f"{what} were given for {rows} examples, but the model runs on a batch of {batch}; expected one batch size."
+            f"{what} were given for {rows} examples, but the model runs on a batch of {batch}; expected as many."
         )
     return values.repeat_interleave(batch // rows, dim=0)
 
@@ -151,6 +171,9 @@ def _gated(plain: str) -> Callable:
             # The bias of a T5 stack is made once, for all heads; a pruned layer takes its own.
             options["position_bias"] = bias[:, kept]
         output, weights = plain_function(type(module), plain)(module, query, key, value, *arguments, **options)
+        active = _active()
+        if active is not None and active.maps is not None and weights is not None:
+            active.maps[module] = weights.detach()
         return apply(module, output), weights
 
     return attention
@@ -250,12 +273,13 @@ def _insist(model: PreTrainedModel, layer: AttentionLayer) -> Callable:
 
     def hook(module, inputs, output):
         active = _active()
-        if active is not None and (active.changes.get(module) or active.recorded is not None):
-            if module not in active.seen:
-                raise RuntimeError(
-                    f"{name} computed {layer.name} ({layer.path}) without asking the attention interface, so the head "
-                    "mask had no effect; expected a model whose layers do: see docs/stock-models.md."
-                )
+        if active is None or module in active.seen:
+            return
+        if active.changes.get(module) or active.recorded is not None:
+            raise RuntimeError(
+                f"{name} computed {layer.name} ({layer.path}) without asking the attention interface, so the head "
+                "mask had no effect; expected a model whose layers do: see docs/stock-models.md."
+            )
 
     return hook
 

@@ -1,7 +1,7 @@
 """Heads of transformers' own models, really removed, saved and loaded again.
 
-What was removed is noted on every attention layer and, beside the saved weights, in a plain JSON file. Names and numbers
-of heads stay those of the unpruned model.
+What was removed is noted on every attention layer and, beside the saved weights, in a plain JSON file. Names and
+numbers of heads stay those of the unpruned model.
 """
 
 import json
