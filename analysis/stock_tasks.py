@@ -1,4 +1,4 @@
-"""What `headcount heads` can measure on a transformers model that is not headcount's own: data in, batches and metric out.
+"""What `headcount heads` can measure on models that are not headcount's own: data in, batches and metric out.
 
 To add a task: one function that makes a batch from texts and labels, one line in STOCK_TASKS.
 """
@@ -58,7 +58,7 @@ def continuation_batch(model, tokenizer, columns: dict[str, list]) -> dict[str, 
     return {**batch, "labels": batch["input_ids"].masked_fill(batch["attention_mask"] == 0, IGNORED)}
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def embedding_batch(model, tokenizer, columns: dict[str, list]) -> dict[str, Tensor]:
     """The labels are the intact model's own embeddings: an ablated head is judged by how far it moves them."""
     model.eval()
@@ -79,9 +79,13 @@ def embedding_cosine(outputs, batch) -> Tensor:
     return nn.functional.cosine_similarity(mean_embedding(outputs, batch), batch["labels"].to(outputs[0]), dim=-1)
 
 
-def squared_movement(outputs, batch) -> Tensor:
-    """A gradient of the cosine is zero at the intact model; this one is not: the squared norm of the embedding."""
-    return mean_embedding(outputs, batch).square().sum(-1)
+def embedding_projection(outputs, batch) -> Tensor:
+    """The embedding on a random direction. The cosine has no slope at the intact model; this has, and by how much the
+    embedding moves as a whole: for random signs r, the mean of (r . movement)^2 is the squared length of the movement.
+    """
+    embedding = mean_embedding(outputs, batch)
+    signs = torch.randint(0, 2, embedding.shape, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    return (embedding * signs.to(embedding)).sum(-1)
 
 
 def token_log_likelihood(outputs, batch) -> Tensor:
@@ -106,7 +110,7 @@ STOCK_TASKS: dict[str, StockTask] = {
         "mean log-likelihood of a text's tokens under a decoder",
     ),
     "feature-extraction": StockTask(
-        "AutoModel", {"text": TEXT}, embedding_batch, embedding_cosine, squared_movement,
+        "AutoModel", {"text": TEXT}, embedding_batch, embedding_cosine, embedding_projection,
         "cosine between a text's mean embedding and the intact model's",
     ),
 }  # fmt: skip

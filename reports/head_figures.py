@@ -36,8 +36,10 @@ MEASURES = {
 
 
 def draw_ablation(rows: list[dict]) -> Figure | None:
-    """Drop in accuracy for every head with its interval, coloured by class; one panel per mode of ablation."""
+    """Drop for every head with its interval, a panel per mode of ablation; of a share in points, coloured by class."""
     whole = [row for row in rows if "class" in row]
+    is_share = bool(whole)
+    whole = whole or [row for row in rows if "rank" in row]  # a metric of numbers, in its own unit
     modes = list(dict.fromkeys(row["mode"] for row in whole))
     if not whole:
         return None
@@ -47,27 +49,33 @@ def draw_ablation(rows: list[dict]) -> Figure | None:
         own = {row["head"]: row for row in whole if row["mode"] == mode}
         for x, head in enumerate(heads):
             row = own[head]
-            low, high = row["interval"]
-            value = 100 * row["value"]
-            axes.bar(x, value, color=CLASS_COLORS[row["class"]], edgecolor="black", linewidth=0.4, width=0.8)
-            axes.plot([x, x], [100 * low, 100 * high], color="black", linewidth=1)
+            scale, color = (100, CLASS_COLORS[row["class"]]) if is_share else (1, COLORS[0])
+            axes.bar(x, scale * row["value"], color=color, edgecolor="black", linewidth=0.4, width=0.8)
+            if row["interval"] is not None:  # one example alone has none
+                axes.plot([x, x], [scale * bound for bound in row["interval"]], color="black", linewidth=1)
+        intact = next(iter(own.values()))["intact"]
+        if not is_share:
+            axes.set_ylabel(next(iter(own.values()))["metric"].replace("_", " "))
+            axes.set_title(f"{mode} ablation; intact model {intact['value']:.4f}, n = {intact['n']:,}", fontsize=9)
+            tidy(axes)
+            continue
         axes.axhline(10, color="#666666", linewidth=0.7, linestyle="--")
         axes.axhline(1, color="#666666", linewidth=0.7, linestyle=":")
         axes.set_yscale("symlog", linthresh=1)
         axes.set_ylim(bottom=-0.5)
         axes.set_yticks([0, 1, 10, 100], ["0", "1", "10", "100"])
         axes.set_ylabel("drop (points)")
-        intact = next(iter(own.values()))["intact"]
         axes.set_title(f"{mode} ablation; intact model {100 * intact['value']:.2f} %, n = {intact['n']:,}", fontsize=9)
         tidy(axes)
     last = panels[-1, 0]
     last.set_xticks(range(len(heads)), heads, rotation=90, fontsize=7)
     last.set_xlim(-0.7, len(heads) - 0.3)
-    panels[0, 0].legend(
-        handles=[Patch(facecolor=color, edgecolor="black", linewidth=0.4, label=name)
-                 for name, color in CLASS_COLORS.items()],
-        frameon=False, fontsize=8, loc="upper right", ncols=3,
-    )  # fmt: skip
+    if is_share:
+        panels[0, 0].legend(
+            handles=[Patch(facecolor=color, edgecolor="black", linewidth=0.4, label=name)
+                     for name, color in CLASS_COLORS.items()],
+            frameon=False, fontsize=8, loc="upper right", ncols=3,
+        )  # fmt: skip
     return figure
 
 

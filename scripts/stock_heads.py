@@ -8,7 +8,7 @@ import typer
 
 
 BATCH = 16
-SHOWN = 3
+SHOWN = 2
 READERS = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".parquet": "parquet", ".txt": "text"}
 
 
@@ -31,9 +31,9 @@ def run(
         raise typer.BadParameter(f"--task {task!r} is not known; expected one of {known}.")
     own = STOCK_TASKS[task]
     try:
+        columns = read_columns(data, own.columns, rows)
         tokenizer = transformers.AutoTokenizer.from_pretrained(model)
         loaded = load(own.auto_class, model)
-        columns = read_columns(data, own.columns, rows)
         heads = headcount.list_heads(loaded)
         settings = {"model": model, "rows": rows, "modes": modes, "data": data, "task": task}
         claim = Claim(output, "heads", settings, overwrite, weights_hash(loaded))

@@ -1,0 +1,123 @@
+"""`headcount heads --task` on models that are not headcount's own, saved as transformers saves them."""
+
+import contextlib
+import io
+import json
+
+import datasets
+import pytest
+from stock_models import make_stock
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import BertConfig, BertForSequenceClassification, BertModel, PreTrainedTokenizerFast
+from transformers.utils import logging
+
+import headcount
+from headcount.scripts import cli
+
+
+logging.disable_progress_bar()  # as the command line does in a process of its own
+datasets.disable_progress_bars()
+
+WORDS = ["[PAD]", "[BOS]", "[EOS]", "[UNK]", *(f"w{i}" for i in range(36))]
+TEXTS = [f"w{i} w{i + 3} w{(5 * i) % 36} w1" if i % 2 else f"w{i} w2" for i in range(12)]
+
+
+def run(*arguments, code: int = 0) -> tuple[str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        found = cli.run([str(argument) for argument in arguments])
+    assert found == code, err.getvalue()
+    if code == 2:
+        assert err.getvalue().strip().count("\n") == 0 and "Traceback" not in err.getvalue(), err.getvalue()
+    return out.getvalue(), err.getvalue()
+
+
+def save(model, folder):
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    model.save_pretrained(folder)
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", eos_token="[EOS]", unk_token="[UNK]", model_max_length=30,
+        model_input_names=["input_ids", "attention_mask"],
+    ).save_pretrained(folder)  # fmt: skip
+    return folder
+
+
+def bert(kind, **options):
+    small = {"vocab_size": 40, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    return kind(BertConfig(**small, intermediate_size=48, max_position_embeddings=40, **options))
+
+
+def table(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+CASES = {
+    "text-classification": (lambda: bert(BertForSequenceClassification, num_labels=3),
+                            [{"text": text, "label": i % 3} for i, text in enumerate(TEXTS)], "accuracy_drop", 8),
+    "text2text": (lambda: make_stock("T5"),
+                  [{"input": text, "target": f"w{i}"} for i, text in enumerate(TEXTS)], "exact_match_drop", 24),
+    "text-generation": (lambda: make_stock("GPT-2"), [{"text": text} for text in TEXTS],
+                        "token_log_likelihood_drop", 8),
+    "feature-extraction": (lambda: bert(BertModel), [{"text": text} for text in TEXTS], "embedding_cosine_drop", 8),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("task", CASES)
+def test_every_task_leaves_rows_figures_and_a_ranking(task, tmp_path):
+    make, rows, metric, heads = CASES[task]
+    model, data = save(make(), tmp_path / "model"), table(tmp_path / "data.jsonl", rows)
+    arguments = ["heads", model, "--task", task, "--data", data, "--output", tmp_path / "out", "--mode", "zero"]
+    out, _ = run(*arguments)
+    lines = out.splitlines()
+    assert lines[0].split()[:2] == ["head", "drop"] and len(lines) == 1 + heads + 1
+    assert f"{heads} heads" in lines[-1] and "n = 12" in lines[-1]
+    drops = [float(line.split()[1]) for line in lines[1:-1]]
+    assert drops == sorted(drops, reverse=True)
+    results = {path.stem: json.loads(path.read_text()) for path in (tmp_path / "out" / "results").iterdir()}
+    assert set(results) == {"ablation", "gradient", "maps"}
+    whole = [row for row in results["ablation"] if row["metric"] == metric]
+    assert len(whole) == heads and all(row["n"] == 12 and row["interval"] for row in whole)
+    assert len({row["layer"] for row in results["maps"]}) == heads // 4
+    for row in results["maps"]:
+        assert len(row["weights"]) == 4 and len(row["weights"][0]) == len(row["queries"])
+        assert all(abs(sum(line) - 1) < 0.01 for line in row["weights"][0])
+    assert {"ablation.png", "ablation.svg"} <= {path.name for path in (tmp_path / "out" / "figures").iterdir()}
+    if task == "text-classification":
+        stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "results").iterdir()}
+        assert run(*arguments)[0] == out
+        assert stamps == {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "results").iterdir()}
+
+
+def test_a_pruned_model_is_loaded(tmp_path):
+    model = bert(BertModel)
+    headcount.prune_heads(model, ["encoder.0.self.1"])
+    save(model, tmp_path / "whole")
+    headcount.save_pruned(model, tmp_path / "small")
+    for path in (tmp_path / "whole").glob("tokenizer*"):
+        path.replace(tmp_path / "small" / path.name)
+    data = table(tmp_path / "data.jsonl", [{"text": text} for text in TEXTS])
+    options = ["--task", "feature-extraction", "--data", data, "--output", tmp_path / "out", "--mode", "zero"]
+    out, _ = run("heads", tmp_path / "small", *options)
+    assert "encoder.0.self.1" not in out and "7 heads" in out
+
+
+def test_bad_input_is_one_sentence(tmp_path):
+    model = save(bert(BertForSequenceClassification, num_labels=2), tmp_path / "model")
+    data = table(tmp_path / "data.jsonl", [{"text": text, "label": 5} for text in TEXTS])
+    both = table(tmp_path / "both.jsonl", [{"text": "w1", "target": "w2"}])
+
+    def refused(*options):
+        return run("heads", model, "--output", tmp_path / "out", *options, code=2)[1]
+
+    assert "--task 'chess' is not known; expected one of text-classification" in refused(
+        "--task", "chess", "--data", data
+    )
+    assert "--task needs --data" in refused("--task", "text2text")
+    assert "the label 5 is not one of the model's" in refused("--task", "text-classification", "--data", data)
+    assert "expected one of target" in refused(
+        "--task", "text2text", "--data", table(tmp_path / "x.jsonl", [{"text": "w1"}])
+    )
+    assert "Unrecognized configuration class" in refused("--task", "text2text", "--data", both)
+    assert "holds no finished run" in refused()
