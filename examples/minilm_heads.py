@@ -61,10 +61,8 @@ def main(arguments: list[str] | None = None) -> list[dict]:
         return torch.cat(found).mean().item()
 
     least, most = ([row["head"] for row in part] for part in (rows[-options.remove :], rows[: options.remove]))
-    print(
-        f"the {options.remove} least together: cosine {cosine(least):.4f}; the {options.remove} most: {cosine(most):.4f}"
-    )
     masked, before = cosine(least), model.num_parameters()
+    print(f"without {options.remove} heads together: cosine {masked:.4f} (the least), {cosine(most):.4f} (the most)")
     headcount.prune_heads(model, least)
     print(f"really removed: {before - model.num_parameters():,} of {before:,} parameters, cosine {cosine([]):.4f}")
     assert abs(cosine([]) - masked) < 1e-4
