@@ -92,7 +92,7 @@ def change_heads(
     with ExitStack() as stack:
         if isinstance(model, HeadcountPreTrainedModel):
             for layer in touched:
-                stack.callback(layer.module.out_proj.register_forward_pre_hook(_own_gate(layer)).remove)
+                stack.enter_context(_own_gate(layer.module))
         else:
             stack.enter_context(_switched(model))
             for layer in touched:
@@ -249,16 +249,28 @@ def register(plain: str) -> str:
     return name
 
 
-def _own_gate(layer: AttentionLayer) -> Callable:
-    """headcount's own models: a hook on the input of the output projection."""
-    module = layer.module
+_own_gates: dict[nn.Module, list] = {}  # attention module -> [its hook, contexts that need it]
+
+
+@contextmanager
+def _own_gate(module: nn.Module) -> Iterator[None]:
+    """headcount's own models: one hook on the input of the output projection, however many contexts need it."""
 
     def hook(projection, inputs):
-        merged = inputs[0]
-        heads = merged.unflatten(-1, (len(module.heads), module.head_dim))
+        heads = inputs[0].unflatten(-1, (len(module.heads), module.head_dim))
         return (apply(module, heads).flatten(-2),)
 
-    return hook
+    with _switch_lock:
+        if module not in _own_gates:
+            _own_gates[module] = [module.out_proj.register_forward_pre_hook(hook), 0]
+        _own_gates[module][1] += 1
+    try:
+        yield
+    finally:
+        with _switch_lock:
+            _own_gates[module][1] -= 1
+            if not _own_gates[module][1]:
+                _own_gates.pop(module)[0].remove()
 
 
 def _forget(module: nn.Module, inputs) -> None:

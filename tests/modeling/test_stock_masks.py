@@ -5,6 +5,7 @@ import threading
 
 import pytest
 import torch
+from small_models import make_inputs, make_model
 from stock_models import ARCHITECTURES, MASKED, close_by_hook, float_outputs, make_stock, output_projection
 
 import headcount
@@ -180,6 +181,25 @@ def test_gates_learn():
     assert model.model.encoder.layers[0].self_attn.q_proj.weight.grad is not None
 
 
+@pytest.mark.parametrize("name", ["BERT", "T5", "Llama", "CLIP"])
+def test_maps_are_those_of_eager_attention(name):
+    model, inputs = make_stock(name), ARCHITECTURES[name].inputs(2)
+    maps = headcount.attention_maps(model, inputs)
+    assert list(maps) == list(attention_layers(model)) and model.config._attn_implementation == "sdpa"
+    eager = make_stock(name, "eager")
+    with torch.no_grad():
+        outputs = eager(**inputs, output_attentions=True)
+    if name == "T5":
+        wanted = [*outputs.encoder_attentions, *(a for pair in zip(outputs.decoder_attentions,
+                  outputs.cross_attentions, strict=True) for a in pair)]  # fmt: skip
+    elif name == "CLIP":
+        wanted = [*outputs.text_model_output.attentions, *outputs.vision_model_output.attentions]
+    else:
+        wanted = outputs.attentions
+    for found, own in zip(maps.values(), wanted, strict=True):
+        torch.testing.assert_close(found, own)
+
+
 @pytest.mark.slow
 def test_a_compiled_model_obeys_the_mask():
     model, inputs = make_stock("BERT", num_hidden_layers=1), ARCHITECTURES["BERT"].inputs(2)
@@ -193,8 +213,6 @@ def test_a_compiled_model_obeys_the_mask():
 
 
 def test_own_models_are_masked_by_the_same_name():
-    from small_models import make_inputs, make_model
-
     model, inputs = make_model("encoder-decoder"), make_inputs("encoder-decoder")
     assert headcount.list_heads(model) == model.list_heads()
     model.prune_heads(["decoder.0.cross.1"])
@@ -202,6 +220,12 @@ def test_own_models_are_masked_by_the_same_name():
         wanted = model(**inputs, **model.head_mask_for(["decoder.0.cross.3", "encoder.1.self.0"])).logits
         with headcount.mask_heads(model, ["decoder.0.cross.3", "encoder.1.self.0"]):
             torch.testing.assert_close(model(**inputs).logits, wanted)
+        with headcount.mask_heads(model, {"encoder.1.self.0": 0.25}):
+            quarter = model(**inputs).logits
+        half = {"encoder.1.self.0": 0.5}
+        with headcount.mask_heads(model, half), headcount.mask_heads(model, half):
+            torch.testing.assert_close(model(**inputs).logits, quarter)
+    assert not any(module._forward_pre_hooks for module in model.modules())
 
 
 def test_what_cannot_be_masked_is_an_error_that_names_the_model():
