@@ -28,6 +28,7 @@ from ..modeling.stock.gates import Change, change_heads
 
 WAYS = ("prefix reuse", "folding", "loop")
 TOKENS_AT_ONCE = 65_536
+NUMBERS_AT_ONCE = 2**28  # of outputs: 1 GB of float32
 TOLERANCE = 1e-4  # of the largest output: kernels differ in the last digits from one batch size to the next
 
 Batch = Mapping[str, Any]
@@ -45,24 +46,26 @@ class VersionRunner:
         self.model, self.run, self.layers = model, run, attention_layers(model)
         self.is_fixed, self.reason = way is not None, None
         self.way = way or ("prefix reuse" if run is None else "folding")
-        self.batches = 0
+        self.batches, self.output_size = 0, 0
 
     def versions(
         self, batch: Batch, heads: list[Head], replacements: Replacements | None = None
     ) -> Iterator[tuple[Head, Any]]:
-        """The outputs of the model without each of the heads, one after the other, in any order."""
+        """The outputs of the model without each of the heads, one after the other, in any order.
+
+        Where a way turns out not to suit, all heads come again: the last outputs of a head count.
+        """
         inputs = self.prepare(batch)
         while True:
             try:
                 groups = list(self._groups(inputs, heads))
                 memory = self._memory(inputs)
                 checked = range(len(groups)) if not self.batches else [self.batches % len(groups)]
-                found = []
                 for number, group in enumerate(groups):
                     outputs = self._together(inputs, group, replacements, memory)
                     if number in checked and self.way != "loop":
                         self._check(inputs, group[-1], replacements, outputs[-1])
-                    found += zip(group, outputs, strict=True)
+                    yield from zip(group, outputs, strict=True)
                 break
             except _Differs as error:
                 if self.is_fixed:
@@ -72,15 +75,17 @@ class VersionRunner:
                 self.reason = f"{self.way} does not suit {type(self.model).__name__}: {error}"
                 self.way = WAYS[WAYS.index(self.way) + 1]
         self.batches += 1
-        yield from found
 
     def plain(self, batch: Batch, record: dict[nn.Module, Tensor] | None = None):
         """The intact model's outputs; `record` collects what its heads put out."""
         inputs = self.prepare(batch)
         if record is None:
-            return self._call(inputs)
-        with change_heads(self.model, {}, record):
-            return self._call(inputs)
+            outputs = self._call(inputs)
+        else:
+            with change_heads(self.model, {}, record):
+                outputs = self._call(inputs)
+        self.output_size = sum(value.numel() for value in numbers(outputs).values())
+        return outputs
 
     def prepare(self, batch: Batch) -> dict[str, Any]:
         """What the model is called with: on its device, without labels, because a loss is not one example's."""
@@ -97,7 +102,7 @@ class VersionRunner:
         return self.run(self.model, inputs) if self.run is not None else self.model(**inputs)
 
     def _groups(self, inputs: dict, heads: list[Head]) -> Iterator[list[Head]]:
-        size = 1 if self.way == "loop" else heads_at_once(inputs)
+        size = 1 if self.way == "loop" else heads_at_once(inputs, self.output_size)
         layers = [[head for head in heads if head.attention == layer] for layer in self.layers]
         for group in layers if self.way == "prefix reuse" else [heads]:
             for start in range(0, len(group), size):
@@ -149,8 +154,10 @@ class VersionRunner:
     def _check(self, inputs: dict, head: Head, replacements, outputs) -> None:
         """Raises if a version differs from the same version in a pass of its own."""
         with change_heads(self.model, changes_for(self.layers, [head], batch_rows(inputs), replacements)):
-            wanted = numbers(self._call(inputs))
-        found = numbers(outputs)
+            alone = self._call(inputs)
+        wanted, found = numbers(alone), numbers(outputs)
+        if not wanted and outputs != alone:  # texts, for example, that `run` made
+            raise _Differs("its outputs differ in a larger batch")
         for name in wanted:
             if name not in found or found[name].shape != wanted[name].shape:
                 raise _Differs(f"its {name} has another shape in a larger batch")
@@ -191,10 +198,11 @@ def batch_rows(inputs: Batch) -> int:
     return sizes[0]
 
 
-def heads_at_once(inputs: Batch) -> int:
+def heads_at_once(inputs: Batch, output_size: int) -> int:
+    """As many as fit: the tokens of all copies, and their outputs, which a large vocabulary makes the larger part."""
     tokens = max(v.shape[0] * (v.shape[1] if v.ndim == 2 and not v.is_floating_point() else 64)
                  for v in inputs.values() if isinstance(v, Tensor) and v.ndim)  # fmt: skip
-    return max(2, TOKENS_AT_ONCE // tokens)
+    return max(2, min(TOKENS_AT_ONCE // tokens, NUMBERS_AT_ONCE // max(1, output_size)))
 
 
 def repeat(value, times: int, rows: int, least: int = 1):
@@ -214,15 +222,19 @@ def split(outputs, count: int, rows: int) -> list:
         if isinstance(value, Tensor):
             whole = value.ndim > 0 and value.shape[0] == count * rows
             return value[version * rows : (version + 1) * rows] if whole else value
+        if isinstance(value, list) and len(value) == count * rows:
+            return value[version * rows : (version + 1) * rows]
         return _through(value, lambda inner: part(inner, version))
 
     return [part(outputs, version) for version in range(count)]
 
 
 def numbers(outputs) -> dict[str, Tensor]:
-    """The tensors of outputs that can be compared."""
+    """The tensors of outputs; what `run` gives may have none."""
     if isinstance(outputs, Tensor):
         return {"output": outputs.float()}
+    if not isinstance(outputs, Mapping):
+        return {}
     return {name: value.float() for name, value in outputs.items() if isinstance(value, Tensor) and value.ndim}
 
 

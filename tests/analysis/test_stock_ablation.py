@@ -150,7 +150,19 @@ def test_generation_is_measured_by_run():
         padded[:, : written.shape[1]] = written
         return (padded == wanted).all(-1)
 
+    def as_texts(model, batch):
+        return [" ".join(map(str, row)) for row in generate(model, batch).tolist()]
+
+    def same_text(texts, batch):
+        return torch.tensor(
+            [text == " ".join(map(str, row)) for text, row in zip(texts, wanted.tolist(), strict=True)]
+        )
+
     rows = headcount.ablate(model, [batch], metric=same, run=generate)
+    texts = headcount.ablate(model, [batch], metric=same_text, run=as_texts)
+    for row in texts[:2]:
+        with headcount.mask_heads(model, [row["head"]]):
+            assert row["value"] == 1 - same_text(as_texts(model, batch), batch).float().mean().item()
     for row in rows[:3]:
         with headcount.mask_heads(model, [row["head"]]):
             right = same(generate(model, batch), batch)
