@@ -28,7 +28,7 @@ style: install ## format and fix what can be fixed
 	$(BIN)/ruff check --fix .
 
 bench: install ## measure speed, side by side with peers
-	@for script in benchmarks/attention.py benchmarks/data.py benchmarks/ablation.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in benchmarks/attention.py benchmarks/data.py benchmarks/ablation.py benchmarks/stock_ablation.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean: ## remove .venv and caches
 	rm -rf .venv build *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -96,7 +96,7 @@ class Measure:
                     f"metric {self.name} gave shape {tuple(value.shape)}, expected ({rows},): one value per example."
                 )
             found = {self.name: value}
-        return {name: value.detach().cpu().numpy() for name, value in found.items()}
+        return {n: (v.float() if v.is_floating_point() else v).detach().cpu().numpy() for n, v in found.items()}
 
     def rows(self, heads: list[str], versions: list[Values], mode: str) -> list[dict]:
         """Rows for every head from the values of the intact model, which come first, and without each head."""

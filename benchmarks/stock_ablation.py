@@ -136,6 +136,7 @@ def peers(model) -> dict:
             model.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
             eager = GPT2LMHeadModel.from_pretrained(folder, attn_implementation="eager").eval()
+            tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)  # the bridge wants one that knows its folder
             bridge = TransformerBridge.boot_transformers(folder, hf_model=eager, tokenizer=tokenizer)
         ways["TransformerLens, one pass per head"] = lambda model, batch: by_transformer_lens(bridge, batch)
     if importlib.util.find_spec("nnsight"):

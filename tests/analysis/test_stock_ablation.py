@@ -183,7 +183,10 @@ def test_a_stopped_sweep_goes_on_and_other_settings_are_refused(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         headcount.ablate(model, batches, metric=stops, resume=tmp_path / "sweep")
     before = len(calls)
-    rows = headcount.ablate(model, batches, metric=stops, resume=tmp_path / "sweep")
+    seen = []
+    options = {"resume": tmp_path / "sweep", "progress": lambda *counts: seen.append(counts)}
+    rows = headcount.ablate(model, batches, metric=stops, **options)
+    assert seen == [(1, 3), (2, 3), (3, 3)]
     assert len(calls) - before == 2 * 9  # the first batch, 1 + 8 versions, was kept
     assert rows == headcount.ablate(model, batches, metric=score)
     with pytest.raises(ValueError, match="holds a sweep with another mode"):
@@ -209,6 +212,12 @@ def test_gradient_importance_is_the_derivative_of_each_examples_loss(name):
             loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="none")
             costs.append(loss.view(wanted.shape).sum(-1))
     assert row["value"] == pytest.approx(float(((costs[0] - costs[1]) / (2 * step)).abs().mean()), rel=1e-3)
+
+
+def test_half_precision_is_swept_too():
+    model, batch = make_stock("Llama").to(torch.bfloat16), ARCHITECTURES["Llama"].inputs(3)
+    rows = headcount.ablate(model, [batch], metric=score)
+    assert len(rows) == 8 and any(abs(row["value"]) > 1e-3 for row in rows)
 
 
 def test_bad_input_is_one_clear_sentence():
