@@ -30,7 +30,7 @@ def classes_of_heads(rows: list[dict], source: str) -> list[Finding]:
 def costliest_head(rows: list[dict], source: str) -> list[Finding]:
     drops = whole_drops(rows)
     if not drops:
-        return []
+        return _costliest_by_number(rows, source)
     row = max(drops, key=lambda row: row["value"])
     if row["p_holm"] >= CERTAIN:
         return []
@@ -39,6 +39,21 @@ def costliest_head(rows: list[dict], source: str) -> list[Finding]:
         f"{share(row['ablated'])}."
     )
     return [Finding(points(row["value"]), text, source)]
+
+
+def _costliest_by_number(rows: list[dict], source: str) -> list[Finding]:
+    """The same for a measure that is no share, such as the likelihood of a text."""
+    drops = [row for row in rows if row.get("mode") == "zero" and "rank" in row and "p_holm" in row]
+    row = max(drops, key=lambda row: row["value"], default=None)
+    if row is None or row["p_holm"] >= CERTAIN:
+        return []
+    low, high = row["interval"]
+    measure = row["metric"].removesuffix("_drop").replace("_", " ")
+    text = (
+        f"No head costs more in this test than {row['head']}: without it the {measure} falls by {row['value']:.4f} "
+        f"(95 % interval {low:.4f} to {high:.4f}, n = {row['n']:,}) from {row['intact']['value']:.4f}."
+    )
+    return [Finding(f"{row['value']:.4f}", text, source)]
 
 
 def ablation_modes_differ(rows: list[dict], source: str) -> list[Finding]:

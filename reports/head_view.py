@@ -71,10 +71,17 @@ def _measure(key: str, label: str, group: str, unit: str, rows: list[dict], **mo
 def _drops(study: Study) -> list[dict]:
     ablation = [row for row in study.rows("heads", "ablation") if "head" in row]
     whole = [row for row in ablation if "class" in row]
+    numbers = [row for row in ablation if "rank" in row and "class" not in row]  # of a measure that is no share
     found = [
         _measure(f"drop_{mode}", f"accuracy lost, {words}", "Switched off", "points",
                  [row for row in whole if row["mode"] == mode])
         for mode, words in MODES.items()
+    ]  # fmt: skip
+    found += [
+        _measure(f"{row['metric']}_{row['mode']}",
+                 f"{row['metric'].removesuffix('_drop').replace('_', ' ')} lost, {MODES[row['mode']]}", "Switched off",
+                 "number", [own for own in numbers if (own["metric"], own["mode"]) == (row["metric"], row["mode"])])
+        for row in {(row["metric"], row["mode"]): row for row in numbers}.values()
     ]  # fmt: skip
     loss = [row for row in ablation if row["metric"] == "loss_rise" and row["mode"] == "zero"]
     return [*found, _measure("loss_rise", "rise of the loss, set to zero", "Switched off", "number", loss)]

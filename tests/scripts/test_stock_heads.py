@@ -84,6 +84,10 @@ def test_every_task_leaves_rows_figures_and_a_ranking(task, tmp_path):
         assert len(row["weights"]) == 4 and len(row["weights"][0]) == len(row["queries"])
         assert all(abs(sum(line) - 1) < 0.01 for line in row["weights"][0])
     assert {"ablation.png", "ablation.svg"} <= {path.name for path in (tmp_path / "out" / "figures").iterdir()}
+    said = run("report", tmp_path / "out")[0]
+    assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
+    if task in ("feature-extraction", "text-generation"):
+        assert f"than {lines[1].split()[0]}: without it the" in said
     if task == "text-classification":
         stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "results").iterdir()}
         assert run(*arguments)[0] == out
