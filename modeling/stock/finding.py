@@ -5,6 +5,7 @@ can be gated without touching its forward. Its name says stack, layer and kind, 
 `encoder.0.self`, `decoder.1.cross`; models with several towers have a stack for each (`text.0.self`, `vision.0.self`).
 """
 
+import functools
 import inspect
 from dataclasses import dataclass, field
 
@@ -96,6 +97,7 @@ def attention_layers(model: PreTrainedModel) -> dict[str, AttentionLayer]:
     return layers
 
 
+@functools.cache
 def asks_interface(kind: type) -> bool:
     """Whether the code of a module class looks into `ALL_ATTENTION_FUNCTIONS`; whole models do, but only to check."""
     if issubclass(kind, PreTrainedModel):

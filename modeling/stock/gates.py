@@ -68,21 +68,27 @@ def mask_heads(model: PreTrainedModel, heads: Gates) -> Iterator[None]:
     """
     layers = attention_layers(model)
     gates = _gate_table(model, layers, heads)
-    with change_heads(model, {name: Change(gate) for name, gate in gates.items()}):
+    with change_heads(model, {name: Change(gate) for name, gate in gates.items()}, layers=layers):
         yield
 
 
 @contextmanager
 def change_heads(
-    model: PreTrainedModel, changes: Mapping[str, Change], record: dict[nn.Module, Tensor] | None = None
+    model: PreTrainedModel,
+    changes: Mapping[str, Change],
+    record: dict[nn.Module, Tensor] | None = None,
+    layers: dict[str, AttentionLayer] | None = None,
 ) -> Iterator[None]:
-    """`mask_heads` by attention layer, with replacements; `record` collects what heads put out, (B, Q, H, D)."""
+    """`mask_heads` by attention layer, with replacements; `record` collects what heads put out, (B, Q, H, D).
+
+    `layers` are those of the model, if they are known already.
+    """
     if model.training and getattr(model, "is_gradient_checkpointing", False):
         raise ValueError(
             f"{type(model).__name__} trains with gradient checkpointing, which would compute its heads again without "
             "their gates; expected model.gradient_checkpointing_disable() first."
         )
-    layers = attention_layers(model)
+    layers = layers or attention_layers(model)
     before = _ACTIVE.get() or Active()
     merged = dict(before.changes)
     for name, change in changes.items():

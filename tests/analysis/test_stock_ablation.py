@@ -218,6 +218,7 @@ def test_half_precision_is_swept_too():
     model, batch = make_stock("Llama").to(torch.bfloat16), ARCHITECTURES["Llama"].inputs(3)
     rows = headcount.ablate(model, [batch], metric=score)
     assert len(rows) == 8 and any(abs(row["value"]) > 1e-3 for row in rows)
+    assert rows[0]["way"] == "prefix reuse"
 
 
 def test_bad_input_is_one_clear_sentence():
