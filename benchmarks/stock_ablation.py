@@ -4,8 +4,9 @@ python benchmarks/stock_ablation.py                           # GPT-2, BERT and 
 python benchmarks/stock_ablation.py --models GPT-2 --rounds 1 --batch 16
 
 TransformerLens and nnsight take part, on GPT-2, where they are installed (pip install transformer-lens nnsight). Every
-way gives the same outcome for every head, which is checked; processor time is measured in one run, in turns, as a ratio
-to one plain pass over the batches in the same round. headcount.ablate also runs the intact model and checks itself.
+way gives the same outcome for every head, which is checked; processor time is measured in one run, in turns, as a
+ratio to one plain pass over the batches in the same round. headcount.ablate also runs the intact model and checks
+itself.
 """
 
 import argparse
@@ -192,9 +193,8 @@ def main() -> None:
                 if round_number:
                     ratios[way].append(elapsed / plain)
                     seconds[way].append(elapsed)
-        print(
-            f"{name}: {heads} heads, {options.batches} batches {options.batch} x {LENGTH}; times of a plain pass, median (range)"
-        )
+        size = f"{heads} heads, {options.batches} batches {options.batch} x {LENGTH}"
+        print(f"{name}: {size}; processor time in plain passes, median (range)")
         for way, values in ratios.items():
             table.append({
                 "model": name, "way": way, "heads": heads, "batch": options.batch, "rounds": options.rounds,
