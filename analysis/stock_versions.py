@@ -60,7 +60,7 @@ class VersionRunner:
             try:
                 groups = list(self._groups(inputs, heads))
                 memory = self._memory(inputs)
-                checked = range(len(groups)) if not self.batches else [self.batches % len(groups)]
+                checked = self._checked(groups)
                 for number, group in enumerate(groups):
                     outputs = self._together(inputs, group, replacements, memory)
                     if number in checked and self.way != "loop":
@@ -75,6 +75,12 @@ class VersionRunner:
                 self.reason = f"{self.way} does not suit {type(self.model).__name__}: {error}"
                 self.way = WAYS[WAYS.index(self.way) + 1]
         self.batches += 1
+
+    def _checked(self, groups: list[list[Head]]) -> list[int]:
+        """Which groups are compared with the loop: in the first batch one of every stack, then one after the other."""
+        if self.batches:
+            return [self.batches % len(groups)]
+        return list({group[0].stack: number for number, group in enumerate(groups)}.values())
 
     def plain(self, batch: Batch, record: dict[nn.Module, Tensor] | None = None):
         """The intact model's outputs; `record` collects what its heads put out."""
