@@ -145,7 +145,7 @@ def control_of_interchange(rows: list[dict], source: str) -> list[Finding]:
 
 def gradient_agrees(rows: list[dict], source: str) -> list[Finding]:
     row = next((r for r in rows if r.get("with") == "exact_match_drop" or r.get("with") == "accuracy_drop"), None)
-    if row is None:
+    if row is None or row["value"] is None:  # heads that all cost the same have no order
         return []
     text = (
         f"The gradient estimate (one backward pass) ranks the heads with a rank correlation of {row['value']:.2f} "
