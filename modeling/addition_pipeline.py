@@ -32,9 +32,8 @@ class AdditionPipeline(Pipeline):
     >>> pipe(["1+1", "702 + 297"], batch_size=2)
     ['2', '999']
 
-    A model that was trained on mixed lengths takes numbers of any length that fits into memory (about 3,300 digits with
-    four heads); whether its answer is right at that length is another matter: see its card. At 1,000 digits it takes
-    SECONDS seconds and MEGABYTES MB on one core.
+    A model that was trained on mixed lengths takes numbers of any length that fits into memory (about 3,300 digits
+    with four heads); whether its answer is right at that length is another matter: see its card.
 
     What the model writes is given back without leading zeros, most significant digit first, whatever the order in
     which the model writes. If it is not a number at all, it is given back as it is.

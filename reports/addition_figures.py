@@ -24,9 +24,10 @@ WHOLE = "whole"
 
 def draw_addition_figures(output: Path) -> list[Path]:
     """Draws what the rows of the study allow; gives the files written."""
-    lengths, columns = (
-        json.loads((output / "results" / f"{name}.json").read_text()) for name in ("lengths", "columns")
-    )
+    names = ("lengths", "columns", "summary")
+    lengths, columns, summary = (json.loads((output / "results" / f"{name}.json").read_text()) for name in names)
+    order = list(dict.fromkeys(row["variant"] for row in summary))
+    lengths.sort(key=lambda row: order.index(row["variant"]))
     written = []
     if not lengths:
         return written
@@ -77,7 +78,7 @@ def draw_accuracy(rows: list[dict]):
         axis.tick_params(labelbottom=True, labelleft=True, labelsize=8)
     figure.supylabel("exact match, free-running, %", fontsize=9)
     handles, labels = unique_handles(axes[0])
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)), fontsize=8, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(axes)), fontsize=8, frameon=False)
     figure.suptitle(
         f"Addition beyond the training length; one line per seed, 95 % intervals\n"
         f"grey: trained; first point: held-out problems of those lengths\n{built_in_words(rows)}",
@@ -109,6 +110,7 @@ def draw_dilution(lengths: list[dict], columns: list[dict]):
     every = sorted({row["length"] for row in lengths})
     for axis in axes:
         digit_axis(axis, every)
+        axis.set_xlim(every[0] / 1.15, every[-1] * 1.15)
     for axis in axes[1:]:
         axis.set_ylim(-0.03, 1.03)
     handles, labels = unique_handles(axes[0])

@@ -71,7 +71,7 @@ def addition_examples(run: RunRecord, repo_id: str) -> dict[str, Example]:
             "from transformers import pipeline\n\n"
             f'add = pipeline("integer-addition", model="{repo_id}", trust_remote_code=True)\n'
             f'print(add("{"+".join(first)}"))\n'
-            f'print(add(["{"+".join(second)}", "{"+".join(third)}"]))',
+            f'print(add(["{"+".join(second)}", "{"+".join(third)}"]))' + long_example(run),
         ),
         "heads": Example(
             f"The model honours head masks. What it writes without the head `{head}`{order}:",
@@ -85,6 +85,19 @@ def addition_examples(run: RunRecord, repo_id: str) -> dict[str, Example]:
         code = f'add("{"1" * (digits + 1)}+1")'
         examples["limit"] = Example("Longer numbers are refused:", code, may_fail=True)
     return examples
+
+
+def long_example(run: RunRecord) -> str:
+    """Two numbers of as many digits as the model was tested to add without a mistake, at most 500."""
+    rows = [row for row in run.rows["evaluation"] if "length" in row]
+    sure = [length for length in {row["length"] for row in rows if row["length"] <= 500}
+            if all(row["value"] == 1 for row in rows if row["length"] <= length)]  # fmt: skip
+    if not sure:
+        return ""
+    return (
+        f'\na, b = "7" * {max(sure)}, "64" * {max(sure) // 2}'
+        '\nprint(add(f"{a}+{b}") == str(int(a) + int(b)))  # the pipeline itself never computes the sum'
+    )
 
 
 def sortedness_examples(run: RunRecord, repo_id: str) -> dict[str, Example]:
