@@ -10,7 +10,6 @@ Shapes: n problems, H heads, Q queries that write a column, T tokens.
 
 from collections.abc import Iterable
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -85,7 +84,7 @@ def by_column(maps: Tensor, digits: int, is_reversed: bool) -> dict[str, Tensor]
         "<bos>": rows[:, :, 0],
     }
     found["other"] = (1 - sum(found.values())).clamp(min=0)
-    found["entropy"] = torch.special.entr(rows).sum(-1) / np.log(query.numpy() + 1)
+    found["entropy"] = torch.special.entr(rows).sum(-1) / torch.log(query + 1.0)
     return found
 
 

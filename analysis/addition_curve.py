@@ -45,7 +45,7 @@ def measure_addition(
     found, nothing_right = [], {}
     for split in corpus.splits()["default"]:
         if split in ("test", "hard"):
-            right, margins = test_pass(model, corpus.problems(split), corpus.options)
+            right, margins = one_pass(model, corpus.problems(split), corpus.options)
             place = {"metric": "exact_match", "length": corpus.options.digits, "kind": split}
             found.append({**place, **rate(right.sum(), len(right)), "margin": mean_with_interval(margins)})
     for digits in sorted(set(lengths)):
@@ -63,7 +63,7 @@ def measure_addition(
                 found.append({**place, "value": None, "n": 0, "interval": None, "not_measured": reason})
                 continue
             problems = long_problems(kind, digits, rows_at(digits, rows), corpus.options.seed)
-            right, margins = test_pass(model, problems, corpus.options)
+            right, margins = one_pass(model, problems, corpus.options)
             if not right.any():
                 nothing_right[kind] = digits
             found.append({**place, **rate(right.sum(), len(right)), "margin": mean_with_interval(margins)})
@@ -102,7 +102,7 @@ def parts(rows: dict[str, Tensor]) -> Iterator[dict[str, Tensor]]:
 
 
 @torch.inference_mode()
-def test_pass(model, problems: Problems, options) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
+def one_pass(model, problems: Problems, options) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
     """(N,) whether the whole answer is right, and (N,) its smallest margin: right token minus best wrong one.
 
     A problem is right if and only if its smallest margin is positive.
@@ -158,9 +158,9 @@ def check_generation(
             count = rows_at(digits, rows) if digits <= GENERATED_UP_TO else min(SAMPLE, rows_at(digits, rows))
             problems = long_problems(kind, digits, rows_at(digits, rows), corpus.options.seed)[:count]
             generated = generate_exactly(model, problems, corpus.options)
-            one_pass, _ = test_pass(model, problems, corpus.options)
+            decided, _ = one_pass(model, problems, corpus.options)
             place = {"metric": "generated", "length": digits, "kind": kind}
-            disagree = int((generated != one_pass).sum())
+            disagree = int((generated != decided).sum())
             found.append({**place, **rate(generated.sum(), len(generated)), "disagree": disagree})
             if progress is not None:
                 progress(found[-1])
