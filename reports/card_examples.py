@@ -17,6 +17,7 @@ from .run_record import RunRecord
 
 
 SECONDS = 300
+TOO_LONG = 20_000  # digits that no model of headcount has memory or positions for
 # Reads {"programs": [...]} and writes the outputs as the last line of standard output.
 RUNNER = """
 import contextlib, io, json, sys
@@ -51,7 +52,7 @@ class Example:
 
 
 def examples_for(run: RunRecord, repo_id: str) -> dict[str, Example]:
-    """`use`, `heads` and `limit`, one after the other in one program; the last one only where there is a limit."""
+    """`use`, `heads` and `limit`, one after the other in one program."""
     return addition_examples(run, repo_id) if run.task == "addition" else sortedness_examples(run, repo_id)
 
 
@@ -84,6 +85,9 @@ def addition_examples(run: RunRecord, repo_id: str) -> dict[str, Example]:
     if digits is not None:
         code = f'add("{"1" * (digits + 1)}+1")'
         examples["limit"] = Example("Longer numbers are refused:", code, may_fail=True)
+    else:
+        code = f'add("1" * {TOO_LONG} + "+1")'
+        examples["limit"] = Example("Numbers that it has no room for are refused:", code, may_fail=True)
     return examples
 
 
