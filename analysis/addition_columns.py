@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ..data_builders.addition import AdditionCorpus
+from ..data_builders.columns import Problems
 from ..data_builders.long_problems import long_problems
 from .addition_curve import encoded, no_room
 from .statistics import mean_with_interval
@@ -34,7 +35,8 @@ def column_reading(model, corpus: AdditionCorpus, lengths: Iterable[int]) -> lis
         if digits > LONGEST or no_room(model.config, digits):
             continue
         count = max(1, min(PROBLEMS, 2 * 200 // digits))
-        measured = [read_columns(model, corpus, digits, number) for number in range(count)]
+        problems = long_problems("random", digits, count, corpus.options.seed)
+        measured = [read_columns(model, problems[i : i + 1], corpus.options) for i in range(count)]
         for name in measured[0]:
             for layer in range(model.config.num_hidden_layers):
                 for head in range(model.config.num_attention_heads):
@@ -46,15 +48,13 @@ def column_reading(model, corpus: AdditionCorpus, lengths: Iterable[int]) -> lis
 
 
 @torch.inference_mode()
-def read_columns(model, corpus: AdditionCorpus, digits: int, number: int) -> dict[str, list[list[float]]]:
-    """What -> [layer][head] for one random problem: mean weights of the queries that write a column, and entropy."""
-    options = corpus.options
-    problem = long_problems("random", digits, number + 1, options.seed)[number : number + 1]
+def read_columns(model, problem: Problems, options) -> dict[str, list[list[float]]]:
+    """What -> [layer][head] for one problem: mean weights of the queries that write a column, and entropy."""
     inputs = encoded(problem, options)["input_ids"].to(model.device)
     maps = model(inputs, output_attentions=True).attentions
     found = {name: [] for name in (*READS, "entropy")}
     for layer in maps:  # (1, H, T, T)
-        weights = by_column(layer[0].float(), digits, options.answer_order == "reversed")
+        weights = by_column(layer[0].float(), problem.columns, options.answer_order == "reversed")
         for name, weight in weights.items():
             found[name].append(weight.mean(-1).tolist())
     return found
