@@ -60,7 +60,7 @@ def addition_tables(rows: list[dict]) -> list[tuple[str, str]]:
         groups = [row for row in of(rows, metric="exact_match", split=split) if "group" in row]
         lines = [
             [group_name(row["group"]), f"{row['n']:,}", percent(row["value"]), interval(row)]
-            for row in sorted(groups, key=lambda row: (row["group"] == "nines", row["group"]))
+            for row in sorted(groups, key=lambda row: (row["group"] == "nines", len(row["group"]), row["group"]))
         ]
         caption = f"By carry chain, {SPLITS.get(split, f'`{split}`')}:"
         tables.append((caption, table(["problems", "n", "exact match, free-running", "95 % interval"], lines)))
