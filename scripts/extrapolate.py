@@ -70,7 +70,7 @@ def main(
             "recipes": names("--recipes", recipes),
         }
         chosen, tested, problems = CHOICES[task](asked, quick, tuple(set_ or ()), rows)
-        cells = check_cells(chosen, task, output, overwrite)
+        cells = check_cells(chosen, task, tested, output, overwrite)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     if dry_run:
@@ -162,7 +162,7 @@ def numbers(option: str, text: str | None, smallest: int) -> list[int] | None:
     return parts and [int(part) for part in parts]
 
 
-def check_cells(cells: list, task: str, output: Path, overwrite: bool) -> list:
+def check_cells(cells: list, task: str, lengths: list[int], output: Path, overwrite: bool) -> list:
     """The cells that can be trained. A combination that the config refuses is left out with a sentence; a folder that
     holds something else under the name of a cell is an error."""
     from headcount.trainers.model_building import make_config
@@ -180,6 +180,8 @@ def check_cells(cells: list, task: str, output: Path, overwrite: bool) -> list:
         recipe = load_recipe(cell.recipe, [*cell.settings, f"training.seed={cell.seed}"])
         if recipe.task != task:
             raise ValueError(f"the recipe {cell.recipe!r} is of {recipe.task}; expected one of {task}.")
+        if task == "addition":
+            check_addition(recipe, min(lengths))
         try:
             make_config(recipe)
         except ValueError as error:
@@ -197,6 +199,19 @@ def check_cells(cells: list, task: str, output: Path, overwrite: bool) -> list:
             raise ValueError(f"{variant}: {reason}")
         print(f"left out: {variant}: {reason}", file=sys.stderr)
     return possible
+
+
+def check_addition(recipe, shortest: int) -> None:
+    from headcount.data_builders.addition_options import AdditionOptions
+
+    trained = AdditionOptions(**recipe.data).digits
+    if shortest <= trained:
+        raise ValueError(
+            f"--lengths has {shortest}, which is within the training of {recipe.name}, where held-out problems are "
+            f"tested in any case; expected more than {trained} digits."
+        )
+    if recipe.model.get("architecture") != "decoder":
+        raise ValueError(f"the recipe {recipe.name!r} is no decoder; expected model.architecture=decoder.")
 
 
 def study(cells: list, task: str, output: Path, workers: int | None, overwrite: bool, **asked):

@@ -179,6 +179,11 @@ def test_interrupted_study_leaves_no_process_and_goes_on(tmp_path):
         (["--task", "addition", "--variants", "hole"], "variant 'hole' is not known"),
         (["--task", "addition", "--kinds", "swap"], "kind 'swap' is not known"),
         (["--task", "addition", "--recipes", "sortedness"], "is of sortedness; expected one of addition"),
+        (
+            ["--task", "addition", "--lengths", "20,50"],
+            "--lengths has 20, which is within the training of addition-long",
+        ),
+        (["--task", "addition", "--recipes", "addition"], "the recipe 'addition' is no decoder"),
         (["--variants", "whole"], "--variants has no effect with --task sortedness"),
     ],
 )
