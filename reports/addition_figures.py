@@ -59,7 +59,8 @@ def draw_accuracy(rows: list[dict]):
     variants = [variant for (variant,) in by(rows, "variant")]
     kinds = [kind for kind in KIND_TITLES if any(row["kind"] == kind for row in rows)]
     lengths = sorted({row["length"] for row in rows})
-    figure, axes = panels(variants, sharex=True, sharey=True)
+    # A single panel is as wide as the title.
+    figure, axes = panels(variants, max(3.0, 7.2 / len(variants)), sharex=True, sharey=True)
     for axis, variant in zip(axes, variants, strict=True):
         own = [row for row in rows if row["variant"] == variant]
         first, last = own[0]["trained"]
