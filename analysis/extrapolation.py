@@ -24,12 +24,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from .length_grid import KINDS, Cell
+from .length_families import LENGTH_FAMILIES, LengthFamily
+from .length_grid import Cell
 
 
 WORKER = "headcount.scripts.extrapolate_cell"
-# Written by the worker into the results folder of a cell; gathered into DIR/results under the same names.
-CELL_RESULTS = ("lengths", "dilution", "shifts", "neighbour")
 SECONDS_TO_STOP = 120
 PAUSE = 0.5  # seconds between two looks at the workers
 
@@ -109,8 +108,9 @@ def run_cells(
     output: Path,
     lengths: Iterable[int],
     rows: int = 200,
-    kinds: Iterable[str] = KINDS,
+    kinds: Iterable[str] | None = None,
     workers: int | None = None,
+    task: str = "sortedness",
     overwrite: bool = False,
     progress: Callable[[Outcome, dict[str, str]], None] | None = None,
 ) -> Outcome:
@@ -119,10 +119,12 @@ def run_cells(
     `progress` is called twice a second with what is done and, by name, where the running cells are.
     """
     outcome, stopping = Outcome(), threading.Event()
-    asked = {"lengths": sorted(set(lengths)), "kinds": [kind for kind in KINDS if kind in set(kinds)], "rows": rows}
+    family = LENGTH_FAMILIES[task]
+    wanted = set(family.kinds if kinds is None else kinds)
+    asked = {"lengths": sorted(set(lengths)), "kinds": [kind for kind in family.kinds if kind in wanted], "rows": rows}
     waiting: SimpleQueue[Cell] = SimpleQueue()
     for cell in cells:
-        if not overwrite and is_finished(output / "cells" / cell.name, asked):
+        if not overwrite and is_finished(output / "cells" / cell.name, asked, family):
             outcome.done.append(cell.name)
         else:
             waiting.put(cell)
@@ -135,8 +137,8 @@ def run_cells(
                 cell = waiting.get_nowait()
             except Empty:
                 break
-            folder = str(output / "cells" / cell.name)
-            error = worker.run(cell, asdict(cell) | {"asked": asked, "folder": folder, "overwrite": overwrite})
+            about = {"task": task, "folder": str(output / "cells" / cell.name)}
+            error = worker.run(cell, asdict(cell) | about | {"asked": asked, "overwrite": overwrite})
             if error is None:
                 outcome.done.append(cell.name)
             elif not stopping.is_set():
@@ -180,9 +182,9 @@ def note_termination():
     return signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
-def is_finished(folder: Path, asked: dict) -> bool:
+def is_finished(folder: Path, asked: dict, family: LengthFamily) -> bool:
     """Whether a cell is trained, and everything that is asked for is measured."""
-    there = all((folder / "results" / f"{name}.json").exists() for name in CELL_RESULTS)
+    there = all((folder / "results" / f"{name}.json").exists() for name in family.results)
     return there and join_asked(was_asked(folder), asked) == was_asked(folder)
 
 
@@ -198,7 +200,7 @@ def join_asked(before: dict | None, asked: dict) -> dict:
         return asked
     return {
         "lengths": sorted({*before["lengths"], *asked["lengths"]}),
-        "kinds": [kind for kind in KINDS if kind in before["kinds"] or kind in asked["kinds"]],
+        "kinds": list(dict.fromkeys([*before["kinds"], *asked["kinds"]])),
         "rows": asked["rows"],
     }
 
@@ -216,11 +218,12 @@ def where_is(output: Path, name: str) -> str:
         return "training"
 
 
-def gather_rows(output: Path) -> dict[str, list[dict]]:
+def gather_rows(output: Path, task: str = "sortedness") -> dict[str, list[dict]]:
     """The rows of all cells in the folder, by analysis; a cell counts once all its analyses are there."""
-    gathered = {name: [] for name in CELL_RESULTS}
+    results = LENGTH_FAMILIES[task].results
+    gathered = {name: [] for name in results}
     for folder in sorted((output / "cells").glob("*")):
-        paths = {name: folder / "results" / f"{name}.json" for name in CELL_RESULTS}
+        paths = {name: folder / "results" / f"{name}.json" for name in results}
         if all(path.exists() for path in paths.values()):
             for name, path in paths.items():
                 gathered[name] += json.loads(path.read_text())

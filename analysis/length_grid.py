@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from ..configuration.choices import NORMALIZERS, POOLERS, POSITION_ENCODINGS, POSITION_SCHEMES
 from ..configuration.rules import nearest
-from ..data_builders.choices import KINDS as ALL_KINDS
+from .length_families import LENGTH_FAMILIES
 
 
 STUDY_RECIPE = "length-study"
-KINDS = tuple(kind for kind in ALL_KINDS if kind != "sorted")
+KINDS = LENGTH_FAMILIES["sortedness"].kinds
 
 # What may follow an encoding's name after a plus sign, in the order in which names are written.
 MODIFIERS = {

@@ -129,7 +129,8 @@ class HeadcountConfig(PreTrainedConfig):
     - `digit_token_ids`, `answer_start_token_id`, `answer_order` tell `coupled` and `abacus` how to read the tokens.
     - `operand_digits`: numbers are written with exactly so many digits; `align_operands`: with as many as the longer
       one has. Zeros in front fill up; otherwise there are none. The pipeline `integer-addition` writes them so.
-    - `score_jitter=r`: while training, one random factor from U(r, 1) per stack and batch multiplies all scores.
+    - `score_jitter=r`: while training, a random factor from U(r, 1) multiplies the scores of each head; in half of the
+      batches it is the same for all heads of a stack.
     - `attention_direction`: of the encoder. `attention_window=w`: self-attention sees neighbours within w tokens only.
     - `pruned_heads`: heads that are gone, by attention layer: `{"encoder.0.self": [3], "decoder.1.cross": [0, 2]}`.
     """

@@ -23,6 +23,7 @@ from .columns import (
     problem_keys,
     solve,
 )
+from .long_problems import PROBLEM_CLASSES, long_problems
 from .problem_sources import GroupSource, KeySet, OperandRange, UniformSource, share_out, take_new
 
 
@@ -67,12 +68,14 @@ class AdditionCorpus:
             configs["pairs"] = {"test": options.pairs}
             if count_pairs(options.digits, True, options.zero_pad):
                 configs["pairs"]["ripple"] = options.pairs
+        for kind in PROBLEM_CLASSES if options.test_lengths else ():
+            configs[kind] = {f"test_{digits}": options.long_test for digits in options.test_lengths}
         if options.exhaustive:
             configs["exhaustive"] = {"exhaustive": 10 ** (2 * options.digits)}
         return {config: splits for config, splits in configs.items() if splits}
 
     def features(self, config: str) -> Features:
-        number = Value("int64" if self.options.digits <= INT64_DIGITS else "string")
+        number = Value("int64" if self.options.most_digits <= INT64_DIGITS else "string")
         if config == "pairs":
             return pair_features(number)
         return Features(
@@ -97,6 +100,8 @@ class AdditionCorpus:
             for start in range(0, self.options.pairs, self.chunk_rows):
                 base, source = (problems[start : start + self.chunk_rows] for problems in self.pairs(split))
                 yield pair_table(base, source, self.options, self.features(config).arrow_schema)
+        elif config in PROBLEM_CLASSES:
+            yield addition_table(self.long_problems(config, split), self.options, self.features(config).arrow_schema)
         else:
             for problems in self._chunks(split):
                 yield addition_table(problems, self.options, self.features(config).arrow_schema)
@@ -104,6 +109,10 @@ class AdditionCorpus:
     def problems(self, split: str) -> Problems:
         """The rows of train, validation, test, hard or exhaustive as arrays of digits."""
         return Problems.concatenate(list(self._chunks(split)))
+
+    def long_problems(self, kind: str, split: str) -> Problems:
+        """The rows of a class of problems beyond the training length; split `test_200` and the like."""
+        return long_problems(kind, int(split.removeprefix("test_")), self.options.long_test, self.options.seed)
 
     def pairs(self, split: str = "test") -> tuple[Problems, Problems]:
         """Base and source problems of the `pairs` config; split `test` or `ripple`."""
@@ -244,7 +253,7 @@ def addition_table(problems: Problems, options: AdditionOptions, schema: pa.Sche
     inputs, targets = addition_texts(problems, solution.sum, options.zero_pad, options.answer_order)
     chain = solution.longest_chain
     nines = is_all_nines(solution.column_class, problems.width)
-    as_integers = options.digits <= INT64_DIGITS
+    as_integers = options.most_digits <= INT64_DIGITS
     names = [*(f"chain_{length}" for length in range(problems.columns + 1)), NINES]
     columns = {
         "input": string_column(*inputs),

@@ -8,6 +8,7 @@ from .choices import ANSWER_ORDERS, SAMPLINGS, SPLIT_RULES
 from .option_checks import check_flag, check_name, check_whole_number
 
 
+MOST_DIGITS = 10_000
 MOST_EXHAUSTIVE_DIGITS = 4
 HARD_PART = 3  # at most one problem in three of a group goes to `hard`, so that training still meets the group
 
@@ -24,6 +25,7 @@ class AdditionOptions:
       operand), the sum to one digit more. Otherwise no leading zeros.
     - `sampling` is about `train`; `validation` and `test` are always uniform, so that their figures can be compared.
     - `split_by="unordered"`: a+b and b+a are one problem.
+    - `test_lengths`: widths beyond `digits`, tested by `long_test` problems of every class of long_problems.py each.
     - `train`, `validation`, `test`, `hard`, `pairs`: rows of each; 0 leaves the split out. `exhaustive`: every
       problem.
     """
@@ -40,11 +42,13 @@ class AdditionOptions:
     test: int = 2_000
     hard: int = 1_000
     pairs: int = 1_000
+    test_lengths: tuple[int, ...] = ()
+    long_test: int = 100
     exhaustive: bool = False
 
     def __post_init__(self):
         check_whole_number("seed", self.seed, 0)
-        check_whole_number("digits", self.digits, 1, 10_000)
+        check_whole_number("digits", self.digits, 1, MOST_DIGITS)
         if self.min_digits is not None:
             check_whole_number("min_digits", self.min_digits, 1, self.digits)
         check_name("answer_order", self.answer_order, ANSWER_ORDERS)
@@ -53,6 +57,7 @@ class AdditionOptions:
         check_name("split_by", self.split_by, SPLIT_RULES)
         for split in ("train", "validation", "test", "hard", "pairs"):
             check_whole_number(split, getattr(self, split), 0)
+        self._check_test_lengths()
         check_flag("exhaustive", self.exhaustive)
         if self.exhaustive and self.digits > MOST_EXHAUSTIVE_DIGITS:
             raise ValueError(
@@ -64,6 +69,19 @@ class AdditionOptions:
         if not self.train and self.sampling != "uniform":
             raise ValueError(f"sampling={self.sampling!r} has no effect with train=0; expected rows in train.")
         self._check_enough_problems()
+
+    def _check_test_lengths(self) -> None:
+        object.__setattr__(self, "test_lengths", tuple(self.test_lengths))
+        for digits in self.test_lengths:
+            check_whole_number("test_lengths", digits, self.digits + 1, MOST_DIGITS)
+        if len(set(self.test_lengths)) < len(self.test_lengths):
+            raise ValueError(f"test_lengths={list(self.test_lengths)} has a length twice; expected each length once.")
+        check_whole_number("long_test", self.long_test, 1)
+
+    @property
+    def most_digits(self) -> int:
+        """Of the widest problem in any split."""
+        return max(self.digits, *self.test_lengths, 0)
 
     @property
     def ordered(self) -> bool:

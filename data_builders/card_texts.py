@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .choices import KINDS
+from .choices import KINDS, PROBLEM_CLASSES
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,13 @@ ADDITION_PURPOSES = {
     ("pairs", "ripple"): "the same, but the carry passes on through one or more columns that sum to nine",
     ("exhaustive", "exhaustive"): "every problem there is, training problems included",
 }
+
+
+def _addition_purpose(config: str, split: str) -> str:
+    if config in PROBLEM_CLASSES:
+        return f"testing at {split.removeprefix('test_')} digits; `{config}`: {PROBLEM_CLASSES[config]}"
+    return ADDITION_PURPOSES[config, split]
+
 
 ADDITION = CardText(
     title="Addition, digit by digit",
@@ -93,7 +100,7 @@ ADDITION = CardText(
             "ripple": "how many columns further left also send out a different carry",
         },
     },
-    purpose=lambda config, split: ADDITION_PURPOSES[config, split],
+    purpose=_addition_purpose,
     example_load=lambda splits: "\n".join(
         f'{split} = load_dataset(DIR, "{config}", split="{split}")'
         for config, sizes in splits.items()

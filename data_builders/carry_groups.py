@@ -191,3 +191,12 @@ def sample_addition(
             raise ValueError(f"nine_share={nine_share} is not allowed; expected a number from 0 to 1.")
         np.copyto(problems.b, 9 - problems.a, where=rng.random((count, digits)) < nine_share)
     return problems
+
+
+def shorten_one_operand(rng: np.random.Generator, problems: Problems) -> None:
+    """In half of the problems, on average, one operand becomes shorter: any length from 0 digits (the number 0) on."""
+    count, columns = problems.a.shape
+    digits_left = rng.integers(0, columns, count)
+    choice = rng.integers(0, 4, count)  # 0: the first operand, 1: the second, otherwise neither
+    for number, digits in enumerate((problems.a, problems.b)):
+        digits[(choice == number)[:, None] & (np.arange(columns) >= digits_left[:, None])] = 0

@@ -23,6 +23,15 @@ SPLIT_RULES = {
     "ordered": "374+814 and 814+374 are two problems",
 }
 
+PROBLEM_CLASSES = {
+    "random": "random digits, both operands of the full length",
+    "carry_dense": "nine columns of ten sum to nine, so that carries run far",
+    "full_chain": "a carry is made in the units and runs through every other column",
+    "all_nines": "every column sums to nine and no carry is made",
+    "unequal": "one operand is shorter than the other, down to the number 0",
+    "leading_zeros": "both operands are shorter than they are written; 0 + 0 is among them",
+}
+
 COLUMN_CLASSES = {
     "kill": "the two digits sum to 8 or less: no carry leaves the column, whatever enters",
     "propagate": "the two digits sum to 9: the carry that enters is the carry that leaves",

@@ -5,6 +5,7 @@ model write its answer greedily, and turns that into a number. The sum is never 
 model is a wrong answer of the pipeline.
 """
 
+import math
 import re
 
 import torch
@@ -13,6 +14,14 @@ from transformers import Pipeline
 
 TASK = "integer-addition"
 PROBLEM = re.compile(r"\s*([0-9]+)\s*\+\s*([0-9]+)\s*=?\s*")
+MOST_BYTES = 4 * 2**30  # of the attention of one prompt
+BYTES_PER_SCORE = 12  # of score, position bias and mask together, as measured
+
+
+def shown(problem) -> str:
+    """A problem as an error quotes it, long ones with their middle left out."""
+    text = repr(problem)
+    return text if len(text) <= 60 else f"{text[:28]}...{text[-28:]}"
 
 
 class AdditionPipeline(Pipeline):
@@ -22,6 +31,9 @@ class AdditionPipeline(Pipeline):
     '1188'
     >>> pipe(["1+1", "702 + 297"], batch_size=2)
     ['2', '999']
+
+    A model that was trained on mixed lengths takes numbers of any length that fits into memory (about 4,700 digits
+    with four heads); whether its answer is right at that length is another matter: see its card.
 
     What the model writes is given back without leading zeros, most significant digit first, whatever the order in
     which the model writes. If it is not a number at all, it is given back as it is.
@@ -66,23 +78,38 @@ class AdditionPipeline(Pipeline):
     def _operands(self, problem: str) -> tuple[str, str]:
         found = PROBLEM.fullmatch(problem) if isinstance(problem, str) else None
         if found is None:
-            raise ValueError(f"{problem!r} is not an addition; expected two whole numbers, such as '374+814'.")
+            raise ValueError(f"{shown(problem)} is not an addition; expected two whole numbers, such as '374+814'.")
         operands = tuple(number.lstrip("0") or "0" for number in found.groups())
         most = self.model.config.operand_digits
         if most is not None and max(map(len, operands)) > most:
-            raise ValueError(f"{problem!r} is too long for this model; expected numbers of at most {most} digits.")
+            raise ValueError(
+                f"{shown(problem)} is too long for this model; expected numbers of at most {most} digits."
+            )
         return operands
 
     def _check_length(self, problem: str, prompt_tokens: int, answer_tokens: int) -> None:
         config = self.model.config
+        # Before a digit of the answer is written, every token of the prompt looks at every other one.
+        most_tokens = math.isqrt(MOST_BYTES // (BYTES_PER_SCORE * config.num_attention_heads))
+        if prompt_tokens > most_tokens:
+            raise ValueError(
+                f"{shown(problem)} is too long: its {prompt_tokens:,} tokens would take more than "
+                f"{MOST_BYTES // 2**30} GB of memory; expected numbers of at most {(most_tokens - 3) // 2:,} digits."
+            )
         if config.position_embedding_type != "learned" or config.position_overflow != "error":
             return
-        if config.position_scheme != "sequential":  # ids of such schemes follow the digits, and the model checks them
-            return
-        needed = max(prompt_tokens, answer_tokens) if config.is_encoder_decoder else prompt_tokens + answer_tokens - 1
+        if config.position_scheme in (
+            "coupled",
+            "abacus",
+        ):  # ids count digits: those of the answer, and two or one more
+            needed = answer_tokens - 1 + (2 if config.position_scheme == "coupled" else 1)
+        elif config.is_encoder_decoder:
+            needed = max(prompt_tokens, answer_tokens)
+        else:
+            needed = prompt_tokens + answer_tokens - 1
         if needed > config.max_position_embeddings:
             raise ValueError(
-                f"{problem!r} is too long for this model: it needs {needed} positions; expected at most "
+                f"{shown(problem)} is too long for this model: it needs {needed} positions; expected at most "
                 f"{config.max_position_embeddings}."
             )
 

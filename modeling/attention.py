@@ -164,7 +164,8 @@ class HeadcountAttention(nn.Module):
             return query, maps
 
         if score_factor is not None:
-            query = query * score_factor
+            per_head = score_factor.ndim == 4 and score_factor.shape[1] > 1
+            query = query * (self._pick_heads(score_factor) if per_head else score_factor)
         if attention_mask is not None and attention_mask.shape[1] > 1:
             attention_mask = self._pick_heads(attention_mask)
         if position_encoding.bias_needs_query:

@@ -67,6 +67,17 @@ class HeadcountGenerationMixin(GenerationMixin):
         count on from the last id of the prompt, which is wrong where the prompt ends with padding.
         """
 
+    def _get_stopping_criteria(self, *args, **kwargs):
+        """transformers warns beyond `max_position_embeddings` tokens, which only a table or random ids have a use for,
+        and which ids that count digits reach much later.
+        """
+        criteria, config = super()._get_stopping_criteria(*args, **kwargs), self.config
+        ends = config.position_embedding_type == "learned" or config.position_scheme == "randomized"
+        for criterion in criteria:
+            if hasattr(criterion, "max_position_embeddings") and (not ends or config.position_scheme in TOKEN_SCHEMES):
+                criterion.max_position_embeddings = None
+        return criteria
+
     @staticmethod
     def create_masks_for_generate(attention_mask: Tensor | None = None, **kwargs) -> Tensor | None:
         """With a static cache transformers would build a 4D mask here; the stack builds its own from the 2D one."""

@@ -85,7 +85,7 @@ def coupled(slots, input_ids, attention_mask, config: HeadcountConfig, stack: st
     is_idle = torch.isin(input_ids, torch.tensor(idle, device=input_ids.device))
     if config.is_encoder_decoder and stack == "decoder":
         is_idle = is_idle & (input_ids != config.decoder_start_token_id)  # it stands where a single stack has its "="
-    return _with_random_offset(ids.masked_fill(is_idle, OTHER_ID), config, training)
+    return _with_random_offset(_shared(ids.masked_fill(is_idle, OTHER_ID)), config, training)
 
 
 def abacus(slots, input_ids, attention_mask, config: HeadcountConfig, stack: str, training: bool) -> Tensor:
@@ -98,7 +98,7 @@ def abacus(slots, input_ids, attention_mask, config: HeadcountConfig, stack: str
     """
     is_digit = _digits(input_ids, config)
     ids = torch.where(is_digit, _place_in_run(is_digit) + 1, OTHER_ID)
-    return _with_random_offset(ids, config, training)
+    return _with_random_offset(_shared(ids), config, training)
 
 
 def _digits(input_ids: Tensor | None, config: HeadcountConfig) -> Tensor:
@@ -116,6 +116,13 @@ def _place_in_run(is_digit: Tensor) -> Tensor:
     count = is_digit.long().cumsum(-1)
     before_run = torch.where(is_digit, 0, count).cummax(-1).values
     return (count - before_run - 1).clamp(min=0)
+
+
+def _shared(ids: Tensor) -> Tensor:
+    """(1, L) if all rows have the same ids, as problems of one width do: biases are then made once, not per row."""
+    if not torch.compiler.is_compiling() and bool((ids == ids[:1]).all()):
+        return ids[:1]
+    return ids
 
 
 def _with_random_offset(ids: Tensor, config: HeadcountConfig, training: bool) -> Tensor:

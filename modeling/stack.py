@@ -253,10 +253,15 @@ class HeadcountStack(nn.Module):
         return torch.arange(encoder_hidden_states.shape[1], device=encoder_hidden_states.device)[None]  # not looked at
 
     def _draw_jitter(self, hidden_states: Tensor) -> Tensor | None:
+        """(1, H, 1, 1): in half of the batches one factor for all heads, so that no head can make up for the others;
+        in the other half one for each, so that every mixture of sharp and diffuse heads is met.
+        """
         if self.config.score_jitter is None or not self.training:
             return None
-        low = self.config.score_jitter
-        return low + (1 - low) * torch.rand((), device=hidden_states.device)
+        low, heads = self.config.score_jitter, self.config.num_attention_heads
+        alike, common, *each = torch.rand(2 + heads, device=hidden_states.device)
+        drawn = torch.where(alike < 0.5, common, torch.stack(each))
+        return (low + (1 - low) * drawn)[None, :, None, None]
 
     def _attention_inputs(self, encoding, q_ids, k_ids, visible, num_keys, jitter, dtype) -> dict:
         """What all layers of this stack share, for one kind of attention."""

@@ -17,6 +17,7 @@ from .run_record import RunRecord
 
 
 SECONDS = 300
+TOO_LONG = 20_000  # digits that no model of headcount has memory or positions for
 # Reads {"programs": [...]} and writes the outputs as the last line of standard output.
 RUNNER = """
 import contextlib, io, json, sys
@@ -51,7 +52,7 @@ class Example:
 
 
 def examples_for(run: RunRecord, repo_id: str) -> dict[str, Example]:
-    """`use`, `heads` and `limit`, one after the other in one program; the last one only where there is a limit."""
+    """`use`, `heads` and `limit`, one after the other in one program."""
     return addition_examples(run, repo_id) if run.task == "addition" else sortedness_examples(run, repo_id)
 
 
@@ -71,7 +72,7 @@ def addition_examples(run: RunRecord, repo_id: str) -> dict[str, Example]:
             "from transformers import pipeline\n\n"
             f'add = pipeline("integer-addition", model="{repo_id}", trust_remote_code=True)\n'
             f'print(add("{"+".join(first)}"))\n'
-            f'print(add(["{"+".join(second)}", "{"+".join(third)}"]))',
+            f'print(add(["{"+".join(second)}", "{"+".join(third)}"]))' + long_example(run),
         ),
         "heads": Example(
             f"The model honours head masks. What it writes without the head `{head}`{order}:",
@@ -84,7 +85,23 @@ def addition_examples(run: RunRecord, repo_id: str) -> dict[str, Example]:
     if digits is not None:
         code = f'add("{"1" * (digits + 1)}+1")'
         examples["limit"] = Example("Longer numbers are refused:", code, may_fail=True)
+    else:
+        code = f'add("1" * {TOO_LONG} + "+1")'
+        examples["limit"] = Example("Numbers that it has no room for are refused:", code, may_fail=True)
     return examples
+
+
+def long_example(run: RunRecord) -> str:
+    """Two numbers of as many digits as the model was tested to add without a mistake, at most 500."""
+    rows = [row for row in run.rows["evaluation"] if "length" in row]
+    sure = [length for length in {row["length"] for row in rows if row["length"] <= 500}
+            if all(row["value"] == 1 for row in rows if row["length"] <= length)]  # fmt: skip
+    if not sure:
+        return ""
+    return (
+        f'\na, b = "7" * {max(sure)}, "64" * {max(sure) // 2}'
+        '\nprint(add(f"{a}+{b}") == str(int(a) + int(b)))  # the pipeline itself never computes the sum'
+    )
 
 
 def sortedness_examples(run: RunRecord, repo_id: str) -> dict[str, Example]:

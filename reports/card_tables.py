@@ -60,11 +60,28 @@ def addition_tables(rows: list[dict]) -> list[tuple[str, str]]:
         groups = [row for row in of(rows, metric="exact_match", split=split) if "group" in row]
         lines = [
             [group_name(row["group"]), f"{row['n']:,}", percent(row["value"]), interval(row)]
-            for row in sorted(groups, key=lambda row: (row["group"] == "nines", row["group"]))
+            for row in sorted(groups, key=lambda row: (row["group"] == "nines", len(row["group"]), row["group"]))
         ]
         caption = f"By carry chain, {SPLITS.get(split, f'`{split}`')}:"
         tables.append((caption, table(["problems", "n", "exact match, free-running", "95 % interval"], lines)))
     return tables
+
+
+def within_training(rows: list[dict]) -> list[dict]:
+    """Without the rows about longer problems, which name their length."""
+    return [row for row in rows if "length" not in row]
+
+
+def long_addition_table(rows: list[dict]) -> str:
+    """Exact match at each number of digits beyond training, a column per class of problems."""
+    rows = [row for row in rows if "length" in row]
+    kinds = list(dict.fromkeys(row["kind"] for row in rows))
+    lines = []
+    for length in sorted({row["length"] for row in rows}):
+        own = {row["kind"]: row for row in of(rows, length=length)}
+        cells = [f"{percent(own[kind]['value'])} ({interval(own[kind])})" if kind in own else "-" for kind in kinds]
+        lines.append([f"{length:,}", f"{max(row['n'] for row in own.values()):,}", *cells])
+    return table(["digits", "n each", *(f"`{kind}`" for kind in kinds)], lines)
 
 
 def digit_table(rows: list[dict], split: str) -> str:
@@ -122,13 +139,25 @@ def headline_name(task: str) -> str:
 
 
 def headline_rows(task: str, rows: list[dict]) -> list[dict]:
-    """Addition: one row per split. Sortedness: for each kind, the length with the lowest accuracy, longest first."""
+    """Addition: one row per split, and one per longer length. Sortedness: for each kind, the length with the lowest
+    accuracy, longest first.
+    """
     if task == "addition":
-        return [overall(rows, "exact_match", split) for split in dict.fromkeys(row["split"] for row in rows)]
+        splits = dict.fromkeys(row["split"] for row in within_training(rows))
+        return [overall(rows, "exact_match", split) for split in splits] + worst_by_length(rows)
     worst = []
     for kind in dict.fromkeys(row["kind"] for row in rows):
         row = min(of(rows, kind=kind), key=lambda row: (row["value"], -row["length"]))
         worst.append({**row, "label": f"{kind}, length {row['length']:,}"})
+    return worst
+
+
+def worst_by_length(rows: list[dict]) -> list[dict]:
+    """For each number of digits beyond training, the class of problems with the lowest exact match."""
+    worst = []
+    for length in sorted({row["length"] for row in rows if "length" in row}):
+        row = min(of(rows, length=length), key=lambda row: row["value"])
+        worst.append({**row, "label": f"{length:,} digits, {row['kind']} (the worst class)"})
     return worst
 
 

@@ -2,7 +2,19 @@
 
 from collections.abc import Callable
 
-from .card_tables import addition_tables, digit_table, interval, of, overall, percent, sortedness_table, table
+from .card_tables import (
+    addition_tables,
+    digit_table,
+    interval,
+    long_addition_table,
+    of,
+    overall,
+    percent,
+    sortedness_table,
+    table,
+    within_training,
+    worst_by_length,
+)
 
 
 MOST_WRONG_ANSWERS = 8
@@ -10,6 +22,11 @@ DECODING = """\
 Decoding is greedy and free-running: an answer counts only if every digit and the end that the model itself writes are
 right. Beside it stands the share of tokens that are right when all tokens before them are given (teacher-forced); that
 figure says little about what the model can do. Intervals are Wilson's, 95 %."""
+LONGER = """\
+Numbers longer than any in training; exact match, free-running, with its 95 % interval. `random`: random digits;
+`carry_dense`: nine columns of ten sum to nine; `full_chain`: one carry through every column; `all_nines`: every column
+sums to nine, no carry; `unequal`: one operand shorter than the other; `leading_zeros`: both shorter than written,
+0 + 0 among them. One parallel pass decides each answer, which for greedy decoding is the same as generating:"""
 KINDS = """\
 Each line is one length and one kind of unsorted sequence, against as many sorted ones: `shuffle` is a random order,
 `swap` has two different neighbours exchanged, `move` one element put elsewhere. The last column is what one answer for
@@ -25,11 +42,14 @@ def addition_parts(rows: list[dict], options: dict) -> dict:
     if fewest is None:
         share = percent(10.0**-digits) if digits <= 4 else "less than 0.01 %"
         chance = f" Always giving the most frequent sum would be right in {share} of the `test` problems."
+    longer, rows = rows, within_training(rows)
+    worst = worst_by_length(longer)
     wrong = of(rows, metric="wrong_answer")
     tests = {split: overall(rows, "exact_match", split) for split in dict.fromkeys(row["split"] for row in rows)}
     limits = [
         f"It knows whole numbers of {numbers}. Anything else (signs, decimals, more than two operands, words) it "
         "cannot read.",
+        *longer_numbers(worst),
         *perfect_scores(tests),
         *small_groups([row for row in rows if "group" in row and row["metric"] == "exact_match"]),
         "The answer is generated, not computed: a wrong one looks like a right one.",
@@ -40,6 +60,7 @@ def addition_parts(rows: list[dict], options: dict) -> dict:
         "evaluation_text": DECODING + chance,
         "tables": [
             *addition_tables(rows),
+            *([(LONGER, long_addition_table(longer))] if worst else []),
             *((f"Digits, split `{split}`:", digit_table(rows, split)) for split in tests),
         ],
         "limits": limits,
@@ -84,6 +105,20 @@ def sortedness_parts(rows: list[dict], options: dict) -> dict:
         "wrong_text": "",
         "wrong_answers": "",
     }
+
+
+def longer_numbers(worst: list[dict]) -> list[str]:
+    """What was tested beyond the training length, and where it falls short."""
+    if not worst:
+        return []
+    lengths = ", ".join(f"{row['length']:,}" for row in worst)
+    short = [
+        f"{row['length']:,} digits ({percent(row['value'])} on `{row['kind']}`)" for row in worst if row["value"] < 1
+    ]
+    return [
+        f"Beyond training it was tested at {lengths} digits, n = {worst[-1]['n']} of each class; other lengths were "
+        "not tested." + (f" It makes mistakes at {', '.join(short)}." if short else "")
+    ]
 
 
 def perfect_scores(tests: dict[str, dict]) -> list[str]:

@@ -3,7 +3,7 @@
 import yaml
 from huggingface_hub import EvalResult, EvalResultEntry, eval_result_entries_to_yaml
 
-from .card_tables import overall
+from .card_tables import overall, within_training
 from .run_record import RunRecord
 
 
@@ -15,13 +15,15 @@ METRICS = {
 
 
 def published_rows(run: RunRecord) -> list[dict]:
-    """The rows that stand for the model: whole splits for addition, every length and kind for sortedness."""
+    """The rows that stand for the model: whole splits and every longer length and class of problems for addition,
+    every length and kind for sortedness.
+    """
     rows = run.rows["evaluation"]
     if run.task == "sortedness":
         return rows
-    splits = dict.fromkeys(row["split"] for row in rows)
+    splits = dict.fromkeys(row["split"] for row in within_training(rows))
     found = [overall(rows, metric, split) for split in splits for metric in ("exact_match", "token_accuracy")]
-    return [row for row in found if row is not None]
+    return [row for row in found if row is not None] + [row for row in rows if "length" in row]
 
 
 def model_index(run: RunRecord, pipeline_tag: str, data_command: str, dataset: str | None) -> list[EvalResult]:

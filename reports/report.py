@@ -182,7 +182,8 @@ def make_sections(study: Study, heads: dict | None) -> list[Section]:
             "runs", runs_title.get(frozenset(tasks), "Trained models"),
             charts=[*charts.addition_accuracy(study.runs), *charts.sortedness_accuracy(study.runs),
                     *charts.learning_curves(study.runs)],
-            tables=[*tables.addition_runs(study.runs), *tables.sortedness_runs(study.runs),
+            tables=[*tables.addition_runs(study.runs), *tables.long_addition_runs(study.runs),
+                    *tables.sortedness_runs(study.runs),
                     *tables.wrong_answers(study.runs)],
         ),
         Section(

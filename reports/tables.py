@@ -54,6 +54,20 @@ def addition_runs(runs: list[Run]) -> list[Table]:
     return [make_table("Addition, every seed", rows, note)] if rows else []
 
 
+def long_addition_runs(runs: list[Run]) -> list[Table]:
+    rows = []
+    for run in runs:
+        tested = [row for row in run.evaluation if "length" in row and row.get("metric") == "exact_match"]
+        for kind in dict.fromkeys(row["kind"] for row in tested):
+            own = {row["length"]: row for row in tested if row["kind"] == kind}
+            row = {"run": run.name, "seed": str(run.seed), "problems": kind}
+            row |= {f"{length:,} digits": with_interval(own[length]) for length in sorted(own)}
+            row["n each"] = "/".join(f"{n:,}" for n in sorted({part["n"] for part in own.values()}))
+            rows.append({**row, "built in by hand": ", ".join(run.built_in) or "nothing"})
+    note = "Free-running exact match with its 95 % interval, on numbers longer than any in training."
+    return [make_table("Addition beyond the training length, every seed", rows, note)] if rows else []
+
+
 def wrong_answers(runs: list[Run]) -> list[Table]:
     rows = [
         {"run": run.name, "split": row["split"], "asked": row["input"], "right": row["target"],

@@ -1,7 +1,7 @@
 """`headcount data TASK`: writes a corpus as parquet splits with a dataset card.
 
 headcount data addition --output addition-data
-headcount data addition --output long --digits 20 --min-digits 1 --answer-order reversed --train 100000
+headcount data addition --output long --digits 20 --min-digits 1 --answer-order reversed --test-lengths 50,200,1000
 headcount data sortedness --output sortedness-data --test-lengths 16,64,256 --dry-run
 """
 
@@ -44,12 +44,15 @@ def main(
     split_by: Annotated[str | None, option("addition: whether a+b and b+a are one problem.", SPLIT_RULES)] = None,
     hard: Annotated[int | None, option("addition: rows of the split balanced over carry chains.")] = None,
     pairs: Annotated[int | None, option("addition: pairs of problems in which one carry differs.")] = None,
+    long_test: Annotated[int | None, option("addition: rows of each class of problems at each test length.")] = None,
     exhaustive: Annotated[
         bool | None, typer.Option("--exhaustive", help="addition: also every problem there is.", show_default=False)
     ] = None,
     min_length: Annotated[int | None, option("sortedness: shortest training sequence.")] = None,
     max_length: Annotated[int | None, option("sortedness: longest training sequence.")] = None,
-    test_lengths: Annotated[str | None, option("sortedness: lengths to test.", metavar="N,N,...")] = None,
+    test_lengths: Annotated[
+        str | None, option("Lengths to test; for addition, digits beyond those of training.", metavar="N,N,...")
+    ] = None,
     kinds: Annotated[
         str | None, option("sortedness: shares of the kinds of unsorted rows.", metavar="shuffle=P,swap=P,move=P")
     ] = None,
@@ -80,11 +83,12 @@ def main(
 
 TASK_OPTIONS = {
     "addition": (
-        "digits", "min_digits", "answer_order", "zero_pad", "sampling", "split_by", "hard", "pairs", "exhaustive",
+        "digits", "min_digits", "answer_order", "zero_pad", "sampling", "split_by", "hard", "pairs", "long_test",
+        "exhaustive",
     ),
-    "sortedness": ("min_length", "max_length", "test_lengths", "kinds", "narrow_share"),
+    "sortedness": ("min_length", "max_length", "kinds", "narrow_share"),
 }  # fmt: skip
-ALL_OPTIONS = {"seed", "train", "validation", "test"}.union(*TASK_OPTIONS.values())
+ALL_OPTIONS = {"seed", "train", "validation", "test", "test_lengths"}.union(*TASK_OPTIONS.values())
 
 
 def make_options(task: str, options_class: type, given: dict):

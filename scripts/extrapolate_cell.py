@@ -17,7 +17,8 @@ def work(order: dict) -> None:
     """Leaves a run folder with the rows of every length analysis; what is there already is not computed again."""
     import torch
 
-    from headcount.analysis.extrapolation import CELL_RESULTS, join_asked, was_asked
+    from headcount.analysis.extrapolation import join_asked, was_asked
+    from headcount.analysis.length_families import LENGTH_FAMILIES
     from headcount.trainers.loop import RunOptions, train
     from headcount.trainers.recipe import load_recipe
     from headcount.trainers.run_folder import write_rows
@@ -31,40 +32,44 @@ def work(order: dict) -> None:
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # a finished cell has no use for them
 
     model, _, corpus = load_run(folder)
-    facts, before = describe(order, model.config, corpus.options), was_asked(folder)
+    family, describe, measure = LENGTH_FAMILIES[order["task"]], *FAMILY_WORK[order["task"]]
+    facts = {"variant": order["variant"], "seed": order["seed"], **describe(model.config, corpus.options)}
+    before = was_asked(folder)
     asked = join_asked(before, order["asked"])
-    for name in CELL_RESULTS:
-        changed = asked != before and name in ("lengths", "dilution")
+    for name in family.results:
+        changed = asked != before and name in family.by_length
         if changed or not (folder / "results" / f"{name}.json").exists():
             write_rows(folder, name, [{**facts, **row} for row in measure(name, model, corpus, folder, asked)])
     write_rows(folder, "asked", [asked])
 
 
-def measure(name: str, model, corpus, folder: Path, asked: dict) -> list[dict]:
+def say(row: dict) -> None:
+    print(f"measured length {row['length']}", file=sys.stderr, flush=True)
+
+
+def lengths_reached(folder: Path, at_least: int) -> set[int]:
+    """The lengths from `at_least` on at which there was an accuracy to measure."""
+    rows = json.loads((folder / "results" / "lengths.json").read_text())
+    return {row["length"] for row in rows if row["value"] is not None and row["length"] >= at_least}
+
+
+def measure_sortedness(name: str, model, corpus, folder: Path, asked: dict) -> list[dict]:
     from headcount.analysis.dilution import dilution
     from headcount.analysis.length_curve import measure_lengths
     from headcount.analysis.neighbour_head import neighbour_head
     from headcount.analysis.position_shift import shifted_positions
 
-    def say(row: dict) -> None:
-        print(f"measured length {row['length']}", file=sys.stderr, flush=True)
-
-    def lengths_reached() -> set[int]:
-        """The longest training length, and those beyond at which there was an accuracy to measure."""
-        rows = json.loads((folder / "results" / "lengths.json").read_text())
-        return {r["length"] for r in rows if r["value"] is not None and r["length"] >= corpus.options.max_length}
-
     analyses = {
         "lengths": lambda: measure_lengths(model, corpus, **asked, progress=say),
-        "dilution": lambda: dilution(model, corpus, lengths_reached()),
+        "dilution": lambda: dilution(model, corpus, lengths_reached(folder, corpus.options.max_length)),
         "shifts": lambda: shifted_positions(model, corpus),
         "neighbour": lambda: neighbour_head(model, corpus),
     }
     return analyses[name]()
 
 
-def describe(order: dict, config, data) -> dict:
-    """What every row of the cell begins with: read off the model itself, with what was built in by hand."""
+def describe_sortedness(config, data) -> dict:
+    """What every row of a cell begins with: read off the model itself, with what was built in by hand."""
     built_in = {
         "directional heads": config.position_embedding_type == "alibi_directional",
         "ordinal embedding": config.embedding_type == "ordinal",
@@ -73,17 +78,58 @@ def describe(order: dict, config, data) -> dict:
         "causal mask": config.attention_direction == "causal",
     }
     return {
-        "variant": order["variant"],
         "encoding": config.position_embedding_type,
         "pooling": config.pooling_type,
         "scheme": config.position_scheme,
         "normalizer": config.attention_normalizer,
         "direction": config.attention_direction,
         "window": config.attention_window,
-        "seed": order["seed"],
         "trained": [data.min_length, data.max_length],
         "built_in": [name for name, used in built_in.items() if used],
     }
+
+
+def measure_addition(name: str, model, corpus, folder: Path, asked: dict) -> list[dict]:
+    from headcount.analysis import addition_curve
+    from headcount.analysis.addition_columns import column_reading
+
+    analyses = {
+        "lengths": lambda: addition_curve.measure_addition(model, corpus, **asked, progress=say),
+        "generated": lambda: addition_curve.check_generation(
+            model, corpus, **{**asked, "lengths": lengths_worth_writing(folder)}, progress=say
+        ),
+        "columns": lambda: column_reading(model, corpus, lengths_reached(folder, corpus.options.digits)),
+    }
+    return analyses[name]()
+
+
+def lengths_worth_writing(folder: Path) -> set[int]:
+    """The lengths beyond training at which something was right: a model that fails needs no second witness."""
+    rows = json.loads((folder / "results" / "lengths.json").read_text())
+    return {row["length"] for row in rows if row["value"] and row["kind"] not in ("test", "hard")}
+
+
+def describe_addition(config, data) -> dict:
+    from headcount.reports.built_in import built_in
+
+    return {
+        "encoding": config.position_embedding_type,
+        "scheme": config.position_scheme,
+        "normalizer": config.attention_normalizer,
+        "jitter": config.score_jitter,
+        "layers": config.num_hidden_layers,
+        "answer_order": data.answer_order,
+        "zero_pad": data.zero_pad,
+        "trained": [data.min_digits or data.digits, data.digits],
+        "built_in": [name for name, _ in built_in(config.to_dict())],
+    }
+
+
+# Task -> what the rows of its cells begin with, and what is measured on them.
+FAMILY_WORK = {
+    "sortedness": (describe_sortedness, measure_sortedness),
+    "addition": (describe_addition, measure_addition),
+}
 
 
 def main() -> None:

@@ -12,6 +12,11 @@ FEW_STEPS = ["training.steps=12", "training.evaluate_every=12", "training.checkp
 FEW_PROBLEMS = {"train": 300, "validation": 40, "test": 40, "hard": 20, "pairs": 0}
 ADDITION = [*FEW_STEPS, *(f"data.{name}={rows}" for name, rows in FEW_PROBLEMS.items())]
 SORTEDNESS = [*FEW_STEPS, "data.train=100", "data.validation=40", "data.test=20"]
+LONG_ADDITION = [
+    *FEW_STEPS,
+    *("data.digits=3", "data.validation=20", "data.test=40", "data.hard=20", "data.long_test=10"),
+    *("data.test_lengths=[4,6]", "model.hidden_size=16", "model.intermediate_size=16"),
+]
 
 
 def small_run(folder: Path, recipe: str = "addition-tiny", settings: list[str] | None = None, seed: int = 0) -> Path:

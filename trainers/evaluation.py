@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ..data_builders.carry_groups import name_groups
 from ..data_builders.columns import Problems, solve
+from ..data_builders.long_problems import PROBLEM_CLASSES
 from ..data_builders.tokenization import (
     ADDITION_SYMBOLS,
     EOS,
@@ -29,6 +30,7 @@ from .training_data import encode_problems, sortedness_rows
 
 
 TOKENS_PER_BATCH = 16_384
+CELLS_PER_BATCH = 2**24  # of the attention maps
 
 
 def rate(right: int, n: int) -> dict:
@@ -37,8 +39,13 @@ def rate(right: int, n: int) -> dict:
     return {"value": right / n, "n": int(n), "interval": [interval.low, interval.high]}
 
 
-def slices(count: int, width: int) -> Iterator[slice]:
-    size = max(1, TOKENS_PER_BATCH // max(1, width))
+def slices(count: int, width: int, shared: bool = False) -> Iterator[slice]:
+    """Parts of `count` rows, each of `width` tokens, that fit into memory.
+
+    `shared`: all rows have the same position ids, and so one position bias, which takes most of the memory.
+    """
+    tokens, cells = (4 * TOKENS_PER_BATCH, 16 * CELLS_PER_BATCH) if shared else (TOKENS_PER_BATCH, CELLS_PER_BATCH)
+    size = max(1, min(tokens // width, cells // width**2))
     return (slice(start, start + size) for start in range(0, count, size))
 
 
@@ -47,7 +54,10 @@ def teacher_forced_tokens(model, rows: dict[str, Tensor]) -> tuple[Tensor, Tenso
     """The argmax for every label, and the labels, both (N, places); places without a label hold -100."""
     model.eval()
     predicted = []
-    for part in slices(len(rows["labels"]), rows["input_ids"].shape[1] + rows["labels"].shape[1]):
+    width = rows["input_ids"].shape[1]
+    if model.config.is_encoder_decoder:
+        width += rows["labels"].shape[1]
+    for part in slices(len(rows["labels"]), width, shared="attention_mask" not in rows):
         batch = {name: values[part].to(model.device) for name, values in rows.items()}
         predicted.append(model(**batch).logits.argmax(-1).cpu())
     tokens, labels = torch.cat(predicted), rows["labels"]
@@ -122,6 +132,20 @@ def evaluate_addition(model, problems: Problems, recipe: Recipe, split: str, mos
     return rows
 
 
+def evaluate_long_addition(model, corpus, recipe: Recipe, progress=None) -> list[dict]:
+    """Rows: exact match by class of problems and by digits, beyond those of training."""
+    rows = []
+    for kind, splits in corpus.splits().items():
+        for split in splits if kind in PROBLEM_CLASSES else ():
+            right = exactly_right(model, encode_problems(corpus.long_problems(kind, split), recipe))
+            place = {"split": split, "length": int(split.removeprefix("test_")), "kind": kind}
+            rows.append({"task": "addition", "metric": "exact_match", "decoding": "free-running", **place,
+                         **rate(int(right.sum()), len(right))})  # fmt: skip
+            if progress is not None:
+                progress(rows[-1])
+    return rows
+
+
 def _plain(value):
     return value.item() if isinstance(value, np.generic) else value
 
@@ -164,7 +188,7 @@ def predict_sorted(model, values: np.ndarray) -> np.ndarray:
     model.eval()
     length = values.shape[1]
     # attention costs length squared; this keeps the memory of a batch about the same at every length
-    size = max(1, min(TOKENS_PER_BATCH // length, 2**24 // length**2))
+    size = max(1, min(TOKENS_PER_BATCH // length, CELLS_PER_BATCH // length**2))
     input_ids = torch.from_numpy(encode_sortedness(values))
     parts = [model(part.to(model.device)).logits.argmax(-1).cpu() for part in input_ids.split(size)]
     return torch.cat(parts).numpy()
@@ -229,6 +253,7 @@ def evaluate_model(model, recipe: Recipe, corpus, progress=None) -> list[dict]:
             rows += evaluate_addition(model, corpus.problems(split), recipe, split)
             if progress is not None:
                 progress(rows[-1])
+    rows += evaluate_long_addition(model, corpus, recipe, progress)
     if corpus.options.exhaustive:
         rows += evaluate_addition(model, corpus.problems("exhaustive"), recipe, "exhaustive")
     return rows

@@ -11,12 +11,25 @@ from typing import Any
 
 import yaml
 
-from ..configuration.rules import Rule, flag, fraction, nearest, number_above, one_of, optional, share, whole_number
+from ..configuration.rules import (
+    Rule,
+    flag,
+    fraction,
+    is_number,
+    nearest,
+    number_above,
+    one_of,
+    optional,
+    share,
+    whole_number,
+)
 from ..data_builders.choices import TASKS as TASK_NAMES
 
 
 RECIPE_FOLDER = Path(__file__).parent / "recipes"
 SECTIONS = ("data", "model", "training")
+
+NINE_SHARES = (0.0, 0.0, 0.5, 0.9)
 
 TRAINING_RULES: dict[str, Rule] = {
     "seed": whole_number(0),
@@ -47,6 +60,8 @@ class TrainingOptions:
     """- `steps` or `epochs`, one of them. `fresh_data`: every batch is made anew, so only `steps` makes sense.
     - `warmup`: share of the steps in which the learning rate rises; `decay`: how it falls after that.
     - `gradient_accumulation`: the batch is worked through in so many parts; the result is the same.
+    - `nine_shares` (fresh addition): a list; an equal part of each batch has columns that sum to nine with this
+      probability. Long carry chains, and long chains that no carry enters, are next to absent without.
     - `curriculum` (sortedness): negatives start as easy shuffles and blend into the mixture early in training.
     - `target`: stop as soon as the validation metric reaches it.
     """
@@ -65,6 +80,7 @@ class TrainingOptions:
     steps: int | None = None
     epochs: float | None = None
     fresh_data: bool = False
+    nine_shares: tuple[float, ...] = NINE_SHARES
     curriculum: bool = False
     precision: str = "float32"
     compile: bool = False
@@ -80,6 +96,9 @@ class TrainingOptions:
                 hint = nearest(value, rule.names) if isinstance(value, str) else ""
                 raise ValueError(f"training.{name}={value!r} is not allowed; expected {rule.allowed}.{hint}")
         object.__setattr__(self, "betas", tuple(self.betas))
+        object.__setattr__(self, "nine_shares", checked_shares(self.nine_shares))
+        if self.nine_shares != NINE_SHARES and not self.fresh_data:
+            raise ValueError("training.nine_shares has no effect with fresh_data=false; expected fresh_data=true.")
         if (self.steps is None) == (self.epochs is None):
             raise ValueError(
                 f"training.steps={self.steps} and training.epochs={self.epochs} are not allowed together; "
@@ -92,6 +111,14 @@ class TrainingOptions:
                 f"training.gradient_accumulation={self.gradient_accumulation} is not allowed; expected a divisor of "
                 f"batch_size={self.batch_size}."
             )
+
+
+def checked_shares(shares: Any) -> tuple[float, ...]:
+    if not (isinstance(shares, (list, tuple)) and shares and all(is_number(s) and 0 <= s <= 1 for s in shares)):
+        raise ValueError(
+            f"training.nine_shares={shares!r} is not allowed; expected a list of numbers from 0 to 1, like [0, 0.5]."
+        )
+    return tuple(float(share) for share in shares)
 
 
 @dataclass(frozen=True)
@@ -108,7 +135,8 @@ class Recipe:
 
     def to_yaml(self) -> str:
         plain = asdict(self)
-        plain["training"]["betas"] = list(self.training.betas)
+        for name in ("betas", "nine_shares"):
+            plain["training"][name] = list(plain["training"][name])
         return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
 
 
@@ -219,4 +247,10 @@ def _build(content: dict[str, Any]) -> Recipe:
     training = {key: _number(v) if isinstance(v, str) else v for key, v in content["training"].items()}
     if training.get("curriculum") and content["task"] != "sortedness":
         raise ValueError("training.curriculum has no effect on addition; expected false.")
+    if (
+        content["task"] != "addition"
+        and "nine_shares" in training
+        and checked_shares(training["nine_shares"]) != NINE_SHARES
+    ):
+        raise ValueError("training.nine_shares has no effect on sortedness; expected it left out.")
     return Recipe(**{**content, "training": TrainingOptions(**training)})

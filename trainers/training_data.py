@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..data_builders.addition import AdditionCorpus
 from ..data_builders.addition_options import AdditionOptions
-from ..data_builders.carry_groups import sample_addition
+from ..data_builders.carry_groups import sample_addition, shorten_one_operand
 from ..data_builders.columns import Problems
 from ..data_builders.sortedness import balanced_kinds, describe, put_out_of_order
 from ..data_builders.sortedness_corpus import SortednessCorpus, SortednessOptions, draw_untaken
@@ -21,7 +21,6 @@ from .recipe import Recipe
 
 
 Batch = dict[str, Tensor]
-NINE_SHARES = (0.0, 0.0, 0.5, 0.9)  # fresh addition problems: shares of columns that sum to nine, one per quarter
 SORT_WINDOW = 50  # batches among which rows are sorted by length
 
 
@@ -80,9 +79,10 @@ def encode_problems(problems: Problems, recipe: Recipe) -> Batch:
 
 
 class FreshAddition:
-    """Problems made anew for every step, a quarter each from columns with no, no, half and mostly nine-sums.
+    """Problems made anew for every step, an equal part each with the shares of nine-sums in `training.nine_shares`.
 
-    Rows that the corpus holds out for evaluation are left out.
+    With `min_digits`, a batch has one width, drawn from `min_digits`..`digits`, so that nothing is padded; in half of
+    its problems one operand is shorter, of any length. Rows that the corpus holds out for evaluation are left out.
     """
 
     def __init__(self, recipe: Recipe, corpus: AdditionCorpus):
@@ -91,12 +91,15 @@ class FreshAddition:
 
     def __call__(self, step: int) -> Batch:
         rng = np.random.default_rng([self.recipe.training.seed, step])
+        width = int(rng.choice(self.options.widths))
+        shares = self.recipe.training.nine_shares
         found, have = [], 0
         while have < self.batch_size:
-            quarter = math.ceil(self.batch_size / len(NINE_SHARES)) + 4
-            drawn = [sample_addition(rng, quarter, self.options.digits, nine_share=share) for share in NINE_SHARES]
-            problems = Problems.concatenate(drawn)
+            part = math.ceil(self.batch_size / len(shares)) + 4
+            problems = Problems.concatenate([sample_addition(rng, part, width, nine_share=share) for share in shares])
             problems = problems[rng.permutation(len(problems))]
+            if self.options.min_digits is not None:
+                shorten_one_operand(rng, problems)
             problems = problems[~self.corpus.is_held_out(problems)]
             found.append(problems)
             have += len(problems)

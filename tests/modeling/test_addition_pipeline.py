@@ -86,6 +86,33 @@ def test_numbers_that_are_too_long_are_refused():
     assert isinstance(make_pipe("decoder", position_embedding_type="rotary")("1" * 30 + "+2"), str)
 
 
+def test_a_model_of_mixed_lengths_takes_any_length_that_fits_into_memory(caplog):
+    options = {"align_operands": True, "position_scheme": "coupled", "position_embedding_type": "relative_bias"}
+    pipe = make_pipe("decoder", num_attention_heads=4, **options)
+    prompt = pipe.preprocess("5" * 200 + "+" + "7" * 180)
+    assert prompt["input_ids"].shape[1] == 2 * 200 + 3 and int(prompt["answer_tokens"]) == 202
+    assert isinstance(pipe("5" * 200 + "+" + "7" * 180), str)
+    assert "maximum length" not in caplog.text  # there is none
+    with pytest.raises(
+        ValueError, match=r"more than 4 GB of memory; expected numbers of at most 4,728 digits"
+    ) as raised:
+        pipe("1" * 5000 + "+1")
+    assert len(str(raised.value)) < 250  # the number itself is not recited
+    pipe.preprocess("1" * 4728 + "+1")
+
+
+@pytest.mark.parametrize("scheme", ["coupled", "abacus"])
+def test_a_table_of_ids_that_count_digits_has_an_exact_length_check_too(scheme):
+    positions = {"coupled": 6, "abacus": 5}[scheme]  # three digits, one more in the answer
+    options = {"align_operands": True, "position_scheme": scheme, "position_embedding_type": "learned"}
+    pipe = make_pipe("decoder", max_position_embeddings=positions, **options)
+    pipe.preprocess("123+45")
+    inputs = pipe.tokenizer("123+045=", return_tensors="pt")
+    pipe.model.generate(**inputs, min_new_tokens=5, max_new_tokens=5)
+    with pytest.raises(ValueError, match=f"it needs {positions + 1} positions; expected at most {positions}"):
+        pipe("1234+45")
+
+
 def test_the_length_check_is_exact():
     """Where the pipeline says yes, the longest answer really fits; where it says no, the model itself would fail."""
     for positions in (12, 11):

@@ -189,6 +189,23 @@ def test_score_jitter_scales_all_scores_in_training_only(encoding):
     assert max(factors) - min(factors) > 0.3
 
 
+def test_score_jitter_is_drawn_for_all_heads_or_for_each_and_knows_pruned_heads():
+    model = make_model("encoder", position_embedding_type="relative_bias", score_jitter=0.2)
+    inputs = make_inputs("encoder")
+
+    def gaps() -> torch.Tensor:
+        maps = model(**inputs, output_attentions=True).attentions[0].log()
+        return maps[0, :, 0, 0] - maps[0, :, 0, 1]
+
+    full = gaps()
+    model.train()
+    factors = torch.stack([gaps() / full for _ in range(60)])  # (batches, heads)
+    alike = (factors - factors[:, :1]).abs().amax(-1) < 1e-4
+    assert 15 < alike.sum() < 45
+    model.prune_heads(["encoder.0.self.1"])
+    assert gaps().shape == (3,) and ((gaps() / full[[0, 2, 3]]) <= 1.0001).all()
+
+
 def test_window_hides_what_is_farther_away_and_direction_what_is_ahead():
     slots = torch.arange(5)
     window = visible_keys(None, slots, 5, causal=False, window=1)[0, 0]

@@ -46,6 +46,16 @@ def test_coupled_ids_follow_significance_for_all_numbers(a, b):
     assert ids(model, tokens) == [[*down(str(a)), 1, *down(str(b)), 1, *up]]
 
 
+@pytest.mark.parametrize("scheme", ["coupled", "abacus"])
+def test_rows_of_one_shape_share_their_ids_and_give_the_same_logits(scheme, addition_tokens):
+    model = make_model("decoder", position_scheme=scheme, position_embedding_type="relative_bias")
+    same = torch.cat([addition_tokens("^374+814=8811$"), addition_tokens("^999+001=0001$")])
+    assert model.make_position_ids(same).shape == (1, 14)
+    other = torch.cat([same, addition_tokens("^37+4814=1584$")])
+    assert model.make_position_ids(other).shape[0] == 3
+    assert torch.allclose(model(same).logits, model(other).logits[:2], atol=1e-5)
+
+
 def test_abacus_counts_within_every_number(addition_tokens):
     model = make_model("decoder", position_scheme="abacus", position_embedding_type="rotary")
     assert ids(model, addition_tokens("^374+814=8811$")) == [[0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 4, 0]]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import ModelCard
 from markdown_it import MarkdownIt
-from small_runs import SORTEDNESS, small_run
+from small_runs import LONG_ADDITION, SORTEDNESS, small_run
 
 from headcount.reports.card import CardFacts, model_card
 from headcount.reports.card_examples import Example, examples_for, run_examples
@@ -18,10 +18,12 @@ from headcount.trainers.recipe import load_recipe
 from headcount.trainers.training_data import make_corpus
 
 
-@pytest.fixture(scope="module", params=["addition", "sortedness"])
+RUNS = {"addition-tiny": None, "sortedness-tiny": SORTEDNESS, "addition-long": LONG_ADDITION}
+
+
+@pytest.fixture(scope="module", params=RUNS)
 def run(request, tmp_path_factory):
-    settings = SORTEDNESS if request.param == "sortedness" else None
-    return read_run(small_run(tmp_path_factory.mktemp("runs") / "run", f"{request.param}-tiny", settings))
+    return read_run(small_run(tmp_path_factory.mktemp("runs") / "run", request.param, RUNS[request.param]))
 
 
 def facts_of(run, **options) -> CardFacts:

@@ -99,6 +99,45 @@ def test_finished_cells_are_not_run_again_new_ones_join_and_a_failed_one_is_repo
     assert lengths == {8, 16, 24, 32}
 
 
+ADDING = [
+    *("--set", "training.steps=20", "--set", "model.hidden_size=16", "--set", "model.intermediate_size=16"),
+    *("--set", "data.digits=3", "--set", "data.test=30", "--set", "data.hard=20", "--set", "data.validation=10"),
+    *("--set", "data.test_lengths=[4]", "--rows", "4", "--workers", "1", "--seeds", "0"),
+]
+
+
+@pytest.fixture(scope="module")
+def adding(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("length") / "adding"
+    asked = ["--task", "addition", "--variants", "whole,no-jitter", "--lengths", "5,8", "--kinds", "random,full_chain"]
+    answer = run("--output", str(folder), *asked, *ADDING)
+    assert answer.returncode == 0, answer.stderr
+    return folder, answer
+
+
+def test_addition_leaves_rows_summary_and_figures(adding):
+    folder, answer = adding
+    found = rows(folder, "lengths")
+    assert {(row["variant"], row["jitter"]) for row in found} == {("whole", 0.15), ("no-jitter", None)}
+    assert {row["kind"] for row in found} == {"test", "hard", "random", "full_chain"}
+    assert all(row["trained"] == [1, 3] and row["built_in"] == ["coupled position ids"] for row in found)
+    assert all({"value", "n", "interval", "seed", "length"} <= row.keys() for row in found)
+    assert all(row["disagree"] == 0 for row in rows(folder, "generated"))
+    assert {row["metric"] for row in rows(folder, "columns")} == {"bias", "weight", "entropy_share"}
+    assert all(row["seconds"]["0"] > 0 for row in rows(folder, "summary"))
+    drawn = {path.stem for path in (folder / "figures").glob("*.png")}
+    assert drawn == {"accuracy_by_digits", "margin_and_entropy", "what_heads_read"}
+    assert (
+        "never fitted in distribution" in answer.stdout and "built in by hand: coupled position ids" in answer.stdout
+    )
+
+
+def test_a_folder_holds_one_task_only(adding):
+    folder, _ = adding
+    answer = run("--output", str(folder), *ASKED, "--lengths", "16", *TINY, "--dry-run")
+    assert answer.returncode == 2 and "holds the study of another task" in answer.stderr
+
+
 @pytest.mark.slow
 def test_interrupted_study_leaves_no_process_and_goes_on(tmp_path):
     arguments = ["--output", str(tmp_path / "s"), "--encodings", "none", "--poolings", "mean", "--seeds", "0"]
@@ -135,6 +174,17 @@ def test_interrupted_study_leaves_no_process_and_goes_on(tmp_path):
         (["--schemes", "abacus"], "scheme 'abacus' does not apply to sortedness"),
         (["--encodings", "none+randomized"], "position_scheme='randomized' has no effect with"),
         (["--set", "training.stepps=3"], "stepps"),
+        (["--task", "multiplication"], "there is no length study of 'multiplication'"),
+        (["--task", "addition", "--poolings", "max"], "--poolings has no effect with --task addition"),
+        (["--task", "addition", "--variants", "hole"], "variant 'hole' is not known"),
+        (["--task", "addition", "--kinds", "swap"], "kind 'swap' is not known"),
+        (["--task", "addition", "--recipes", "sortedness"], "is of sortedness; expected one of addition"),
+        (
+            ["--task", "addition", "--lengths", "20,50"],
+            "--lengths has 20, which is within the training of addition-long",
+        ),
+        (["--task", "addition", "--recipes", "addition"], "the recipe 'addition' is no decoder"),
+        (["--variants", "whole"], "--variants has no effect with --task sortedness"),
     ],
 )
 def test_mistakes_get_one_sentence_and_exit_code_2(tmp_path, arguments, sentence):

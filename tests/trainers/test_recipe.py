@@ -56,6 +56,13 @@ def test_asking_for_steps_replaces_epochs_and_the_other_way_round():
         ("addition", ["model.hiden_size=64"], "model.hiden_size is not a key.*Did you mean 'hidden_size'"),
         ("addition", ["curriculum=true"], "curriculum has no effect on addition"),
         ("addition", ["fresh_data=true"], "epochs means nothing with fresh_data"),
+        ("addition", ["nine_shares=[0.5]"], "nine_shares has no effect with fresh_data=false"),
+        (
+            "addition-long",
+            ["nine_shares=[2]"],
+            "nine_shares=.* is not allowed; expected a list of numbers from 0 to 1",
+        ),
+        ("sortedness", ["nine_shares=[0.5]"], "nine_shares has no effect on sortedness"),
         ("addition", ["gradient_accumulation=3"], "expected a divisor of batch_size=64"),
         ("missing.yaml", [], r"there is no file missing\.yaml"),
     ],

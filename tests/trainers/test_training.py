@@ -333,3 +333,26 @@ def test_schedule_rises_and_falls():
     assert factors[0] == 0.1 and factors[9] == 1.0 and factors[99] < 0.02 and max(factors) == 1.0
     assert schedule(99, 100, 0.0, "constant") == 1.0 and schedule(55, 100, 0.1, "cosine") == pytest.approx(0.5)
     assert TrainingOptions(steps=3).warmup == 0.1
+
+
+def test_fresh_addition_of_mixed_lengths_has_one_width_per_batch_and_no_padding():
+    recipe = load_recipe("addition-long", ["data.digits=6", "data.test=100", "data.hard=50", "data.test_lengths=[7]"])
+    corpus = make_corpus(recipe)
+    batches = make_batches(recipe, corpus)
+    widths = set()
+    for step in range(60):
+        batch = batches(step)
+        assert "attention_mask" not in batch and torch.equal(batch["input_ids"], batches(step)["input_ids"])
+        widths.add((batch["input_ids"].shape[1] - 5) // 3)
+    assert widths == set(range(1, 7))
+
+
+def test_nine_shares_are_the_share_of_columns_that_sum_to_nine():
+    for share in (0.0, 1.0):
+        settings = ["data.digits=30", "data.min_digits=30", "data.hard=0", "data.test_lengths=[31]"]
+        recipe = load_recipe("addition-long", [*settings, f"training.nine_shares=[{share}]"])
+        tokens = make_batches(recipe, make_corpus(recipe))(0)["input_ids"]
+        sums = (tokens[:, 1:31] - 3) + (tokens[:, 32:62] - 3)
+        full = (tokens[:, 1:31] != 3).any(-1) & (tokens[:, 32:62] != 3).any(-1)
+        nine = (sums[full][:, -1] == 9).float().mean()  # the units, which a shorter operand keeps
+        assert nine < 0.3 if share == 0.0 else nine > 0.9
