@@ -4,6 +4,7 @@ Every model is called as `model(input_ids, labels)` and gives the loss and the l
 and otherwise the defaults of its library, initialization included.
 """
 
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -58,9 +59,11 @@ class TorchTransformer(nn.Module):
     def __init__(self):
         super().__init__()
         self.tokens, self.positions = nn.Embedding(ADDITION_VOCABULARY, WIDTH), nn.Embedding(LENGTH, WIDTH)
-        self.model = nn.Transformer(
-            WIDTH, HEADS, LAYERS, LAYERS, FEED, dropout=0.0, batch_first=True, norm_first=True
-        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="enable_nested_tensor is True")  # it cannot be switched off
+            self.model = nn.Transformer(
+                WIDTH, HEADS, LAYERS, LAYERS, FEED, dropout=0.0, batch_first=True, norm_first=True
+            )
         self.read_out = nn.Linear(WIDTH, ADDITION_VOCABULARY)
 
     def embed(self, ids: Tensor) -> Tensor:

@@ -60,7 +60,7 @@ def raw_steps(make, batches, count: int):
 
 def trainer_steps(rows: dict, batch_size: int, count: int):
     """Seconds of `count` steps inside of Seq2SeqTrainer; its preparations are not counted."""
-    from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
+    from transformers import PrinterCallback, Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
 
     class Clock(TrainerCallback):
         def on_step_end(self, args, state, control, **kwargs):
@@ -80,7 +80,9 @@ def trainer_steps(rows: dict, batch_size: int, count: int):
                 folder, per_device_train_batch_size=batch_size, max_steps=count + 1, use_cpu=True, report_to=[],
                 save_strategy="no", logging_strategy="no", disable_tqdm=True, learning_rate=1e-3, adam_beta2=0.98,
             )  # fmt: skip
-            Seq2SeqTrainer(model=model, args=options, train_dataset=data, callbacks=[clock]).train()
+            trainer = Seq2SeqTrainer(model=model, args=options, train_dataset=data, callbacks=[clock])
+            trainer.remove_callback(PrinterCallback)
+            trainer.train()
         return clock.seconds
 
     return work
