@@ -2,7 +2,7 @@
 
 - The addition model, encoder-decoder with 24 heads: the engine, a teacher-forced loop with hooks, one of generations.
 - A decoder-only model, 4 layers with 4 heads, which TransformerLens and nnsight can hold too. nnsight and the hooks
-  run our model; TransformerLens runs its own of the same size, with random weights.
+  run our model; TransformerLens runs a GPT-2 of the same size, with random weights.
 
 All ways on one model give the same outcomes, example by example; `same_outcomes` is the share that agrees (float ties
 aside it is 1).
@@ -13,6 +13,7 @@ import torch
 from timing import absent, compare, take_turns, version
 
 from headcount.analysis.ablation import ablate, one_head_at_a_time
+from headcount.data_builders.tokenization import IGNORED
 from headcount.trainers.model_building import make_model
 from headcount.trainers.recipe import load_recipe
 from headcount.trainers.training_data import encode_problems, make_corpus
@@ -65,7 +66,7 @@ def hooks(model, rows, outcome):
 def all_right(logits, labels, is_encoder_decoder: bool):
     if not is_encoder_decoder:
         logits, labels = logits[:, :-1], labels[:, 1:]
-    return ((logits.argmax(-1) == labels) | (labels == -100)).all(-1)
+    return ((logits.argmax(-1) == labels) | (labels == IGNORED)).all(-1)
 
 
 def teacher_forced(model, batch):
@@ -99,19 +100,24 @@ def nnsight_loop(model, rows):
 
 
 def lens_model(model):
-    from transformer_lens import HookedTransformer, HookedTransformerConfig
+    """GPT-2 of the size of ours, in TransformerLens' bridge."""
+    from transformer_lens.model_bridge.sources import build_bridge_from_module
+    from transformers import GPT2Config, GPT2LMHeadModel
 
-    config = model.config
-    return HookedTransformer(HookedTransformerConfig(
-        n_layers=config.num_hidden_layers, d_model=config.hidden_size, n_ctx=16, n_heads=config.num_attention_heads,
-        d_head=config.head_dim, d_mlp=config.intermediate_size, d_vocab=config.vocab_size, act_fn="relu", seed=0,
-    ))  # fmt: skip
+    own = model.config
+    config = GPT2Config(
+        vocab_size=own.vocab_size, n_positions=16, n_embd=own.hidden_size, n_layer=own.num_hidden_layers,
+        n_head=own.num_attention_heads, n_inner=own.intermediate_size, activation_function="relu",
+        bos_token_id=own.bos_token_id, eos_token_id=own.eos_token_id,
+    )  # fmt: skip
+    return build_bridge_from_module(GPT2LMHeadModel(config), "GPT2LMHeadModel", hf_config=config).eval()
 
 
 @torch.inference_mode()
 def lens_loop(lens, rows):
     def closing(head: int):
         def close(z, hook):
+            z = z.clone()
             z[:, :, head] = 0.0
             return z
 
@@ -128,9 +134,26 @@ def lens_loop(lens, rows):
 
 
 def load(overrides: list[str]):
+    """A model with random weights, and rows whose answers are what it writes itself.
+
+    So the intact model is always right, and an ablated one is not: outcomes that agree say something.
+    """
     recipe = load_recipe("addition", overrides)
     torch.manual_seed(0)
-    return make_model(recipe).eval(), encode_problems(make_corpus(recipe).problems("test")[:PROBLEMS], recipe)
+    model = make_model(recipe).eval()
+    model.generation_config.eos_token_id = None  # random weights end anywhere
+    rows = encode_problems(make_corpus(recipe).problems("test")[:PROBLEMS], recipe)
+    for _ in range(rows["labels"].shape[1]):  # every pass makes one more place the greedy one
+        with torch.inference_mode():
+            written = torch.cat([model(**batch).logits.argmax(-1) for batch in batches(rows)])
+        if model.config.is_encoder_decoder:
+            rows["labels"] = written
+        else:
+            asked = rows["labels"][:, 1:] != IGNORED
+            for name in ("input_ids", "labels"):
+                kept = torch.where(asked, written[:, :-1], rows[name][:, 1:])
+                rows[name] = torch.cat((rows[name][:, :1], kept), dim=1)
+    return model, rows
 
 
 def run(work: str, ways: dict, own_model: list[str], seconds: float, **facts) -> list[dict]:
@@ -144,6 +167,7 @@ def run(work: str, ways: dict, own_model: list[str], seconds: float, **facts) ->
     for row in rows:
         if row["way"] in own_model:
             row["same_outcomes"] = float((outcomes[row["way"]] == outcomes[OURS]).mean())
+            row["right"] = float(outcomes[OURS].mean())
     return rows
 
 
@@ -170,6 +194,6 @@ def measure(seconds: float) -> list[dict]:
         ways["nnsight, teacher-forced"] = lambda: nnsight_loop(single, single_rows)
         own_model.append("nnsight, teacher-forced")
     if version("transformer-lens"):
-        lens = lens_model(single).eval()
+        lens = lens_model(single)
         ways["TransformerLens, teacher-forced"] = lambda: lens_loop(lens, single_rows)
     return found + run(work, ways, own_model, 0.4 * seconds, heads=16)

@@ -17,6 +17,7 @@ from headcount.trainers.run_folder import write_text
 
 
 CONSTRAINTS = Path(__file__).parent.parent / "constraints.txt"
+MOST_SECONDS = 300
 RESULT = Path(__file__).parent / "results" / "peers.json"
 
 
@@ -25,7 +26,10 @@ def install(package: str) -> str | None:
     if version(package):
         return None
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--constraint", str(CONSTRAINTS), package]
-    answer = subprocess.run(command, capture_output=True, text=True)
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=MOST_SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"pip was not done after {MOST_SECONDS} seconds"
     complaints = [line for line in answer.stderr.splitlines() if line.startswith("ERROR")]
     return None if answer.returncode == 0 else (complaints or [f"pip ended with {answer.returncode}"])[-1]
 
