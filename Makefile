@@ -1,7 +1,9 @@
-# `make help` lists the targets. Everything runs in .venv, which is made on first use from constraints.txt.
+# `make help` lists the targets. Everything runs in .venv, which is made on first use from constraints.txt; only the
+# benchmarks have .venv-bench, with the peers that headcount is compared with.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
+BENCH := .venv-bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,11 +29,18 @@ style: install ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: install ## measure speed, side by side with peers
-	@for script in benchmarks/attention.py benchmarks/data.py benchmarks/ablation.py benchmarks/stock_ablation.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+bench: $(BENCH)/installed ## measure speed side by side with peers, at most 20 minutes; writes docs/benchmarks.md
+	$(BENCH)/bin/python benchmarks/peers.py
+	$(BENCH)/bin/python benchmarks/run.py
+	$(BENCH)/bin/python benchmarks/table.py
+
+$(BENCH)/installed: setup.cfg pyproject.toml constraints.txt benchmarks/peers.txt
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --constraint constraints.txt --editable .
+	touch $@
 
 clean: ## remove .venv and caches
-	rm -rf .venv build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench build *.egg-info .pytest_cache .ruff_cache .hypothesis
 
 .PHONY: help install test study quality style bench clean
 .DEFAULT_GOAL := help

@@ -1,137 +1,199 @@
-"""The sweep over all heads of the addition model: headcount's engine against the loops that people write.
+"""Switching every head off in turn, over 2,000 addition problems: headcount's engine against the loops people write.
 
-python benchmarks/ablation.py                        # 24 heads, 2,000 problems
-python benchmarks/ablation.py --problems 500 --rounds 1 --model runs/addition
+- The addition model, encoder-decoder with 24 heads: the engine, a teacher-forced loop with hooks, one of generations.
+- A decoder-only model, 4 layers with 4 heads, which TransformerLens and nnsight can hold too. nnsight and the hooks
+  run our model; TransformerLens runs a GPT-2 of the same size, with random weights.
 
-All ways give the same outcomes, example by example; this is checked. Ratios are measured in one run, in turns. The
-loop that generates problem by problem is timed on a sample of the problems and scaled up.
+All ways on one model give the same outcomes, example by example; `same_outcomes` is the share that agrees (float ties
+aside it is 1).
 """
-
-import argparse
-import json
-import statistics
-import time
-from pathlib import Path
 
 import numpy as np
 import torch
+from timing import absent, compare, take_turns, version
 
 from headcount.analysis.ablation import ablate, one_head_at_a_time
-from headcount.data_builders.addition import AdditionCorpus
-from headcount.data_builders.addition_options import AdditionOptions
+from headcount.data_builders.tokenization import IGNORED
 from headcount.trainers.model_building import make_model
 from headcount.trainers.recipe import load_recipe
-from headcount.trainers.trained_run import load_run
-from headcount.trainers.training_data import encode_problems
+from headcount.trainers.training_data import encode_problems, make_corpus
 
 
-SAMPLE = 20  # problems for the loop that generates one at a time
-BATCH = 500
+PROBLEMS, BATCH = 2000, 500
+OURS = "headcount engine"
+LENS_SIZE = ["model.architecture=decoder", "model.num_hidden_layers=4"]
 
 
 def engine(model, rows):
     return ablate(model, rows, one_head_at_a_time(model)).right
 
 
-def closing_hooks(model, head: str | None):
-    """A hook on the input of the output projection that closes one head: the usual way to ablate."""
-    if head is None:
-        return []
+def slot(model, head: str):
+    """The attention layer of a head, and where its output stands in the input of the output projection."""
     layer, number = head.rsplit(".", 1)
     module = model.attention_modules()[layer]
     place = module.heads.index(int(number)) * module.head_dim
+    return module, slice(place, place + module.head_dim)
+
+
+def closing_hook(model, head: str):
+    module, place = slot(model, head)
 
     def close(projection, inputs):
         merged = inputs[0].clone()
-        merged[..., place : place + module.head_dim] = 0.0
+        merged[..., place] = 0.0
         return (merged,)
 
-    return [module.out_proj.register_forward_pre_hook(close)]
+    return module.out_proj.register_forward_pre_hook(close)
 
 
-def loop(model, rows, outcome, batch: int):
+def batches(rows):
+    return [{n: v[i : i + BATCH] for n, v in rows.items()} for i in range(0, len(rows["labels"]), BATCH)]
+
+
+@torch.inference_mode()
+def hooks(model, rows, outcome):
+    """(1 + heads, N): a pass over all rows for the intact model and for every head."""
     found = []
     for head in [None, *model.list_heads()]:
-        hooks = closing_hooks(model, head)
-        with torch.inference_mode():
-            parts = [outcome(model, {n: v[i : i + batch] for n, v in rows.items()})
-                     for i in range(0, len(rows["labels"]), batch)]  # fmt: skip
-        for hook in hooks:
+        hook = None if head is None else closing_hook(model, head)
+        found.append(torch.cat([outcome(model, batch) for batch in batches(rows)]).numpy())
+        if hook is not None:
             hook.remove()
-        found.append(torch.cat(parts).numpy())
     return np.stack(found)
 
 
+def all_right(logits, labels, is_encoder_decoder: bool):
+    if not is_encoder_decoder:
+        logits, labels = logits[:, :-1], labels[:, 1:]
+    return ((logits.argmax(-1) == labels) | (labels == IGNORED)).all(-1)
+
+
 def teacher_forced(model, batch):
-    return (model(**batch).logits.argmax(-1) == batch["labels"]).all(-1)
+    return all_right(model(**batch).logits, batch["labels"], model.config.is_encoder_decoder)
 
 
-def generated(model, batch, use_cache: bool):
+def generated(model, batch):
     places = batch["labels"].shape[1]
-    written = model.generate(batch["input_ids"], max_new_tokens=places, do_sample=False, use_cache=use_cache)[:, 1:]
+    written = model.generate(batch["input_ids"], max_new_tokens=places, do_sample=False)[:, 1:]
     padded = torch.full_like(batch["labels"], model.config.pad_token_id)
     padded[:, : written.shape[1]] = written
     return (padded == batch["labels"]).all(-1)
 
 
-WAYS = {
-    "headcount": engine,
-    "teacher-forced loop with hooks": lambda model, rows: loop(model, rows, teacher_forced, BATCH),
-    "generation loop without cache": lambda model, rows: loop(model, rows, lambda m, b: generated(m, b, False), BATCH),
-    "generation loop with cache": lambda model, rows: loop(model, rows, lambda m, b: generated(m, b, True), BATCH),
-}
+def nnsight_loop(model, rows):
+    from nnsight import NNsight
+
+    wrapped, found = NNsight(model), []
+    for head in [None, *model.list_heads()]:
+        parts = []
+        for batch in batches(rows):
+            with torch.no_grad(), wrapped.trace(**batch):
+                if head is not None:
+                    _, layer, _, _ = head.split(".")
+                    _, place = slot(model, head)
+                    wrapped.model.decoder.layers[int(layer)].self_attn.out_proj.input[..., place] = 0.0
+                logits = wrapped.output.logits.save()
+            parts.append(all_right(logits, batch["labels"], False))
+        found.append(torch.cat(parts).numpy())
+    return np.stack(found)
 
 
-def one_by_one(model, rows):
-    return loop(model, {n: v[:SAMPLE] for n, v in rows.items()}, lambda m, b: generated(m, b, True), 1)
+def lens_model(model):
+    """GPT-2 of the size of ours, in TransformerLens' bridge."""
+    from transformer_lens.model_bridge.sources import build_bridge_from_module
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    own = model.config
+    config = GPT2Config(
+        vocab_size=own.vocab_size, n_positions=16, n_embd=own.hidden_size, n_layer=own.num_hidden_layers,
+        n_head=own.num_attention_heads, n_inner=own.intermediate_size, activation_function="relu",
+        bos_token_id=own.bos_token_id, eos_token_id=own.eos_token_id,
+    )  # fmt: skip
+    return build_bridge_from_module(GPT2LMHeadModel(config), "GPT2LMHeadModel", hf_config=config).eval()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--problems", type=int, default=2000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--model", type=Path, help="folder of an addition run; default: random weights")
-    parser.add_argument("--json", type=Path, help="where to write the rows")
-    options = parser.parse_args()
-    if options.model:
-        model, recipe, corpus = load_run(options.model)
-    else:
-        recipe = load_recipe("addition")
-        torch.manual_seed(0)
-        model, corpus = make_model(recipe), AdditionCorpus(AdditionOptions(**recipe.data))
-    model.eval()
-    rows = encode_problems(corpus.problems("test")[: options.problems], recipe)
+@torch.inference_mode()
+def lens_loop(lens, rows):
+    def closing(head: int):
+        def close(z, hook):
+            z = z.clone()
+            z[:, :, head] = 0.0
+            return z
 
-    seconds, outcomes = {name: [] for name in WAYS}, {}
-    for number in range(options.rounds):
-        for name, way in WAYS.items():
-            start = time.perf_counter()
-            outcomes[name] = way(model, rows)
-            seconds[name].append(time.perf_counter() - start)
-            print(f"round {number + 1}: {name} {seconds[name][-1]:.2f} s", flush=True)
-    start = time.perf_counter()
-    sample = one_by_one(model, rows)
-    scaled = (time.perf_counter() - start) / SAMPLE * len(rows["labels"])
-    seconds[f"generation, problem by problem (from {SAMPLE})"] = [scaled]
-    for name, outcome in outcomes.items():
-        same = (outcome == outcomes["headcount"]).all()
-        print(f"{name}: {'same outcomes' if same else 'OUTCOMES DIFFER'}")
-    if not (sample == outcomes["headcount"][:, :SAMPLE]).all():
-        print("problem by problem: OUTCOMES DIFFER")
+        return close
 
-    table = []
-    for name, times in seconds.items():
-        ratios = [other / own for own, other in zip(seconds["headcount"], times, strict=False)]
-        table.append({
-            "way": name, "seconds": statistics.median(times), "range": [min(times), max(times)],
-            "ratio": statistics.median(ratios), "ratio_range": [min(ratios), max(ratios)],
-            "heads": len(model.list_heads()), "problems": len(rows["labels"]), "threads": torch.get_num_threads(),
-        })  # fmt: skip
-        spread = f"({min(ratios):.2f}-{max(ratios):.2f})"
-        print(f"{name:46} {statistics.median(times):8.2f} s {table[-1]['ratio']:7.2f} x the engine's {spread}")
-    if options.json:
-        options.json.write_text(json.dumps(table, indent=1))
+    heads = [(layer, head) for layer in range(lens.cfg.n_layers) for head in range(lens.cfg.n_heads)]
+    found = []
+    for place in [None, *heads]:
+        fwd_hooks = [] if place is None else [(f"blocks.{place[0]}.attn.hook_z", closing(place[1]))]
+        logits = [lens.run_with_hooks(batch["input_ids"], fwd_hooks=fwd_hooks) for batch in batches(rows)]
+        right = [all_right(part, batch["labels"], False) for part, batch in zip(logits, batches(rows), strict=True)]
+        found.append(torch.cat(right).numpy())
+    return np.stack(found)
 
 
-if __name__ == "__main__":
-    main()
+def load(overrides: list[str]):
+    """A model with random weights, and rows whose answers are what it writes itself.
+
+    So the intact model is always right, and an ablated one is not: outcomes that agree say something.
+    """
+    recipe = load_recipe("addition", overrides)
+    torch.manual_seed(0)
+    model = make_model(recipe).eval()
+    model.generation_config.eos_token_id = None  # random weights end anywhere
+    rows = encode_problems(make_corpus(recipe).problems("test")[:PROBLEMS], recipe)
+    for _ in range(rows["labels"].shape[1]):  # every pass makes one more place the greedy one
+        with torch.inference_mode():
+            written = torch.cat([model(**batch).logits.argmax(-1) for batch in batches(rows)])
+        if model.config.is_encoder_decoder:
+            rows["labels"] = written
+        else:
+            asked = rows["labels"][:, 1:] != IGNORED
+            for name in ("input_ids", "labels"):
+                kept = torch.where(asked, written[:, :-1], rows[name][:, 1:])
+                rows[name] = torch.cat((rows[name][:, :1], kept), dim=1)
+    return model, rows
+
+
+def run(work: str, ways: dict, own_model: list[str], seconds: float, **facts) -> list[dict]:
+    outcomes: dict[str, np.ndarray] = {}
+
+    def keeping(name, way):
+        return lambda: outcomes.__setitem__(name, way())
+
+    times = take_turns({name: keeping(name, way) for name, way in ways.items()}, seconds)
+    rows = compare(work, times, OURS, problems=PROBLEMS, **facts)
+    for row in rows:
+        if row["way"] in own_model:
+            row["same_outcomes"] = float((outcomes[row["way"]] == outcomes[OURS]).mean())
+            row["right"] = float(outcomes[OURS].mean())
+    return rows
+
+
+def measure(seconds: float) -> list[dict]:
+    model, rows = load([])
+    ways = {
+        OURS: lambda: engine(model, rows),
+        "hooks, teacher-forced": lambda: hooks(model, rows, teacher_forced),
+        "hooks, generate() with cache": lambda: hooks(model, rows, generated),
+    }
+    found = run("ablation of 24 heads, encoder-decoder", ways, list(ways), 0.6 * seconds, heads=24)
+
+    work = "ablation of 16 heads, decoder only"
+    single, single_rows = load(LENS_SIZE)
+    ways = {
+        OURS: lambda: engine(single, single_rows),
+        "hooks, teacher-forced": lambda: hooks(single, single_rows, teacher_forced),
+    }
+    own_model = list(ways)
+    for name, package in (("TransformerLens", "transformer-lens"), ("nnsight", "nnsight")):
+        if version(package) is None:
+            found.append(absent(work, name, "not installed"))
+    if version("nnsight"):
+        ways["nnsight, teacher-forced"] = lambda: nnsight_loop(single, single_rows)
+        own_model.append("nnsight, teacher-forced")
+    if version("transformer-lens"):
+        lens = lens_model(single)
+        ways["TransformerLens, teacher-forced"] = lambda: lens_loop(lens, single_rows)
+    return found + run(work, ways, own_model, 0.4 * seconds, heads=16)

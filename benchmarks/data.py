@@ -1,19 +1,13 @@
 """How fast corpora are made and written to parquet, side by side with a plain Python generator and reasoning-gym.
 
-    python benchmarks/data.py
-    python benchmarks/data.py --json
-
 Seconds are processor seconds of one process (arrow restricted to one thread), so that they mean "per core" on a busy
 machine too; wall-clock figures stand beside them. Every line makes problems, solves them and writes them to parquet;
 headcount's lines include carries, column classes, checksums, card and figure, the others only texts and numbers.
-reasoning-gym's chain_sum is left out, and said so, where it is not installed.
+reasoning-gym's chain_sum is left out, and said so, where it is not installed. A ratio is of processor seconds per row.
 """
 
-import argparse
-import importlib.util
-import json
 import random
-import resource
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,13 +15,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from timing import LEAST_ROUNDS, MOST_ROUNDS, absent, version
 
 from headcount.data_builders.addition_options import AdditionOptions
 from headcount.data_builders.folder import write_folder
 from headcount.data_builders.sortedness_corpus import SortednessOptions
-
-
-GOALS = {"addition": 1_000_000, "sortedness": 200_000}
 
 
 def ours(task: str, options) -> Callable[[Path], int]:
@@ -116,58 +108,43 @@ def cases() -> list[tuple[str, str, str, Callable[[Path], int]]]:
         ),
         ("sortedness", "length 16", "plain Python", plain_sortedness(20_000, 16)),
     ]  # fmt: skip
-    if importlib.util.find_spec("reasoning_gym") is not None:
+    if version("reasoning-gym"):
         found.insert(4, ("addition", "6 digits, different", "reasoning-gym", reasoning_gym_addition(20_000, 6)))
         found.insert(2, ("addition", "3 digits, all of them", "reasoning-gym", reasoning_gym_addition(20_000, 3)))
     return found
 
 
-def measure(write: Callable[[Path], int]) -> dict[str, float]:
-    """Rows, processor seconds and wall-clock seconds of one run; the best of two."""
-    best: dict[str, float] = {}
-    for _ in range(2):
-        with tempfile.TemporaryDirectory() as folder:
-            processor, wall = time.process_time(), time.perf_counter()
-            rows = write(Path(folder))
-            seconds = time.process_time() - processor
-            if not best or seconds < best["cpu_seconds"]:
-                best = {"rows": rows, "cpu_seconds": seconds, "wall_seconds": time.perf_counter() - wall}
-    return best
+def once(write: Callable[[Path], int]) -> dict[str, float]:
+    """Rows and processor seconds of one run."""
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.process_time()
+        rows = write(Path(folder))
+        return {"rows": rows, "cpu_seconds": time.process_time() - start}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="print JSON rows")
-    as_json = parser.parse_args().json
+def measure(seconds: float) -> list[dict]:
+    """Ratios are of rows per processor second. The work is fixed; it is done as often as the time allows."""
     pa.set_cpu_count(1)
     with tempfile.TemporaryDirectory() as folder:
         ours("addition", AdditionOptions())(Path(folder))  # imports and first calls are not what is measured
-    rows, reference = [], {}
-    for task, what, who, write in cases():
-        result = {"task": task, "what": what, "who": who, **measure(write)}
-        result["rows_per_cpu_second"] = result["rows"] / result["cpu_seconds"]
-        if who == "headcount":
-            reference[task, what] = result["rows_per_cpu_second"]
-            result["goal"] = GOALS[task]
-        else:
-            result["headcount_is_faster_by"] = reference[task, what] / result["rows_per_cpu_second"]
-        rows.append(result)
-        if not as_json:
-            ratio = result.get("headcount_is_faster_by")
-            note = f"headcount is {ratio:.1f} x as fast" if ratio else f"goal {result['goal']:,}"
-            print(
-                f"{task:11} {what:25} {who:14} {result['rows_per_cpu_second']:>11,.0f} rows/s of one core "
-                f"({result['rows'] / result['wall_seconds']:>9,.0f} wall)  {note}",
-                flush=True,
-            )
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    if as_json:
-        print(json.dumps({"rows": rows, "peak_memory_mb": peak}, indent=2))
-        return
-    print(f"peak memory {peak:,.0f} MB, imports included")
-    if importlib.util.find_spec("reasoning_gym") is None:
-        print("reasoning-gym is not installed here: pip install reasoning-gym adds its chain_sum to the table")
+    end, rounds = time.perf_counter() + seconds, []
+    while len(rounds) < LEAST_ROUNDS or (time.perf_counter() < end and len(rounds) < MOST_ROUNDS):
+        rounds.append([(task, what, who, once(write)) for task, what, who, write in cases()])
+    rows = []
+    for number, (task, what, who, _) in enumerate(rounds[0]):
+        first = next(i for i, case in enumerate(rounds[0]) if case[:2] == (task, what))
+        own = [per_row(turn[number][3]) for turn in rounds]
+        ratios = [mine / per_row(turn[first][3]) for mine, turn in zip(own, rounds, strict=True)]
+        rows.append({
+            "work": f"data, {task}, {what}", "way": who, "seconds": statistics.median(own),
+            "range": [min(own), max(own)], "ratio": statistics.median(ratios),
+            "ratio_range": [min(ratios), max(ratios)], "rounds": len(rounds), "compared_with": "headcount",
+            "rows_per_cpu_second": 1 / statistics.median(own), "raw": own,
+        })  # fmt: skip
+    if version("reasoning-gym") is None:
+        rows.append(absent("data, addition", "reasoning-gym", "not installed"))
+    return rows
 
 
-if __name__ == "__main__":
-    main()
+def per_row(found: dict[str, float]) -> float:
+    return found["cpu_seconds"] / found["rows"]

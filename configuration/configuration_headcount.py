@@ -221,6 +221,14 @@ class HeadcountConfig(PreTrainedConfig):
             config_dict.pop("custom_pipelines", None)
         return super().from_dict(config_dict, **kwargs)
 
+    def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> "HeadcountConfig":
+        """The config itself wherever both stacks are alike; transformers would copy it three times per `generate()`,
+        to rename `decoder_layers` to `num_hidden_layers`.
+        """
+        if self.decoder_layers in (None, self.num_hidden_layers):
+            return self
+        return super().get_text_config(decoder=decoder, encoder=encoder)
+
     @property
     def head_dim(self) -> int:
         return self.hidden_size // self.num_attention_heads

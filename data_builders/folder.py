@@ -56,8 +56,8 @@ def write_folder(
         tallies, examples = {}, {}
         for config, sizes in corpus.splits().items():
             for split in sizes:
-                written = _write_split(corpus, config, split, partial, progress)
-                splits.setdefault(config, {})[split], tallies[config, split], examples[config, split] = written
+                found = _write_split(corpus, config, split, partial, progress)
+                splits.setdefault(config, {})[split], tallies[config, split], examples[config, split] = found
         write_card(corpus, options, tallies, examples, partial)
         manifest = {
             "task": task,
@@ -69,8 +69,9 @@ def write_folder(
                 for path in sorted(partial.glob("*/*.parquet"))
             },
         }
-        (partial / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
-    return manifest
+        written = json.dumps(manifest, indent=2)
+        (partial / MANIFEST).write_text(written + "\n")
+    return json.loads(written)  # what a reader of the folder finds: lists where options have tuples
 
 
 @contextmanager

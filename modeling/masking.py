@@ -7,6 +7,11 @@ import torch
 from torch import Tensor
 
 
+def without_effect(padding_mask: Tensor | None) -> bool:
+    """Whether all tokens are real, as far as it can be known: a mask that hides nothing costs time in every layer."""
+    return padding_mask is None or (not torch.compiler.is_compiling() and bool(padding_mask.all()))
+
+
 def visible_keys(
     padding_mask: Tensor | None,
     query_slots: Tensor,

@@ -148,9 +148,9 @@ class AlibiEncoding(PositionEncoding):
         return geometric(power) + geometric(2 * power)[0::2][: self.num_heads - power]
 
     def bias(self, query, q_ids, k_ids):
-        distance = relative_distance(q_ids, k_ids).float()
+        distance = relative_distance(q_ids, k_ids).abs_().float()
         slopes = torch.tensor(self.slopes(), device=distance.device)
-        return -slopes[None, :, None, None] * distance.abs()[:, None]
+        return -slopes[None, :, None, None] * distance[:, None]
 
 
 class DirectionalAlibiEncoding(AlibiEncoding):
@@ -165,9 +165,9 @@ class DirectionalAlibiEncoding(AlibiEncoding):
     def bias(self, query, q_ids, k_ids):
         penalty = super().bias(query, q_ids, k_ids)
         distance = relative_distance(q_ids, k_ids)[:, None]
-        looks_back = (torch.arange(self.num_heads, device=distance.device) % 2 == 0)[None, :, None, None]
-        hidden = torch.where(looks_back, distance > 0, distance < 0)
-        return penalty.masked_fill(hidden, float("-inf"))
+        penalty[:, 0::2].masked_fill_(distance > 0, float("-inf"))
+        penalty[:, 1::2].masked_fill_(distance < 0, float("-inf"))
+        return penalty
 
 
 class T5BiasEncoding(PositionEncoding):

@@ -15,7 +15,7 @@ from .attention import merge_bias_and_mask
 from .embeddings import EMBEDDINGS
 from .heads import expand_head_mask
 from .layers import HeadcountLayer
-from .masking import visible_keys
+from .masking import visible_keys, without_effect
 from .normalizers import NORMALIZERS
 from .position_encodings import POSITION_ENCODINGS, PositionEncoding
 from .position_schemes import POSITION_SCHEMES
@@ -139,15 +139,22 @@ class HeadcountStack(nn.Module):
         name = "decoder_attention_mask" if self.has_cross_attention else "attention_mask"
         attention_mask = self._check_padding(name, attention_mask, batch, queries, past, num_keys)
         q_ids, k_ids = self._position_ids(input_ids, attention_mask, position_ids, batch, query_slots, past, num_keys)
-        visible = visible_keys(attention_mask, query_slots, num_keys, self.causal, self.config.attention_window)
+        window = self.config.attention_window
         jitter = self._draw_jitter(hidden_states)
-
-        self_attn_inputs = self._attention_inputs(
-            self.position_encoding, q_ids, k_ids, visible, num_keys, jitter, hidden_states.dtype
-        )
-        plain = attention_mask is None and self.config.attention_window is None
+        padding = None if without_effect(attention_mask) else attention_mask
+        plain = padding is None and window is None
         if plain and self.causal and queries == num_keys and not self.position_encoding.uses_bias():
-            self_attn_inputs |= {"attention_mask": None, "is_causal": True}  # the kernel needs no mask for this
+            seen = query_slots[None, None, :, None] + 1
+            self_attn_inputs = self._attention_inputs(
+                self.position_encoding, q_ids, k_ids, None, seen, jitter, hidden_states.dtype
+            )
+            self_attn_inputs["is_causal"] = True  # the kernel needs no mask for this
+        else:
+            newest = queries == 1 and isinstance(past, int) and past + 1 == num_keys  # it sees all keys
+            visible = visible_keys(padding, query_slots, num_keys, self.causal and not newest, window)
+            self_attn_inputs = self._attention_inputs(
+                self.position_encoding, q_ids, k_ids, visible, num_keys, jitter, hidden_states.dtype
+            )
         cross_attn_inputs = None
         if self.has_cross_attention:
             encoder_keys = encoder_hidden_states.shape[1]
@@ -155,7 +162,8 @@ class HeadcountStack(nn.Module):
                 "attention_mask", encoder_attention_mask, batch, encoder_keys, 0, encoder_keys
             )
             encoder_ids = self._encoder_ids(encoder_position_ids, encoder_hidden_states)
-            seen = visible_keys(encoder_attention_mask, query_slots, encoder_keys, causal=False, window=None)
+            padding = None if without_effect(encoder_attention_mask) else encoder_attention_mask
+            seen = visible_keys(padding, query_slots, encoder_keys, causal=False, window=None)
             cross_attn_inputs = self._attention_inputs(
                 self.cross_position_encoding, q_ids, encoder_ids, seen, encoder_keys, jitter, hidden_states.dtype
             )
@@ -264,17 +272,19 @@ class HeadcountStack(nn.Module):
         return (low + (1 - low) * drawn)[None, :, None, None]
 
     def _attention_inputs(self, encoding, q_ids, k_ids, visible, num_keys, jitter, dtype) -> dict:
-        """What all layers of this stack share, for one kind of attention."""
+        """What all layers of this stack share, for one kind of attention.
 
-        bias = hidden = None
+        `num_keys` is how many keys a query sees where there is no mask: a number, or one per query (1, 1, Q, 1).
+        """
+        bias = None
         if encoding.uses_bias() and not encoding.bias_needs_query:
             bias = encoding.bias(None, q_ids, k_ids)
-            hidden = bias == float("-inf")  # keys that this encoding hides from a head
 
         def count() -> Tensor:
-            seen = visible if hidden is None else ~hidden if visible is None else visible & ~hidden
+            shown = None if bias is None else bias != float("-inf")  # an encoding may hide keys from a head
+            seen = visible if shown is None else shown if visible is None else visible & shown
             if seen is None:
-                return torch.tensor(num_keys, device=q_ids.device)
+                return torch.as_tensor(num_keys, device=q_ids.device)
             return seen.sum(dim=-1, keepdim=True)
 
         factor = NORMALIZERS[self.config.attention_normalizer](count)
@@ -282,6 +292,7 @@ class HeadcountStack(nn.Module):
             factor = jitter if factor is None else factor * jitter
         if bias is not None:
             if factor is not None:  # -inf * log(1) would be NaN
+                hidden = bias == float("-inf")
                 bias = (bias.masked_fill(hidden, 0.0) * factor).masked_fill(hidden, float("-inf"))
             bias = bias.to(dtype)
         return {

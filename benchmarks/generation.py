@@ -1,0 +1,52 @@
+"""Greedy generation of addition answers (4 digits and the end), batch 1, 64 and 2,000, with cache, random weights.
+
+All write the same number of tokens. The one-pass evaluator answers what evaluation asks of generation, "is the greedy
+answer exactly right?", without generating.
+"""
+
+import torch
+from adders import ADDERS, PACKAGES, generate
+from timing import absent, compare, take_turns, version
+
+from headcount.trainers.evaluation import exactly_right
+from headcount.trainers.model_building import make_model
+from headcount.trainers.recipe import load_recipe
+from headcount.trainers.training_data import encode_problems, make_corpus
+
+
+CALLS = {1: 10, 64: 4, 2000: 1}  # in one turn
+OURS, EVALUATOR = "headcount generate()", "headcount one-pass evaluator"
+
+
+def measure(seconds: float) -> list[dict]:
+    recipe, found = load_recipe("addition"), []
+    torch.manual_seed(0)
+    model = make_model(recipe).eval()
+    peers = {name: make().eval() for name, make in ADDERS.items()
+             if hasattr(make, "write") and (name not in PACKAGES or version(PACKAGES[name]))}  # fmt: skip
+    all_rows = encode_problems(make_corpus(recipe).problems("test"), recipe)
+    for batch, calls in CALLS.items():
+        rows = {name: values[:batch] for name, values in all_rows.items()}
+        places, work = rows["labels"].shape[1], f"greedy generation, batch {batch}"
+
+        def repeated(call, times=calls):
+            def run() -> None:
+                with torch.inference_mode():
+                    for _ in range(times):
+                        call()
+
+            return run
+
+        ways = {
+            OURS: repeated(lambda rows=rows, places=places: generate(model, rows["input_ids"], places)),
+            EVALUATOR: repeated(lambda rows=rows: exactly_right(model, rows)),
+        }
+        for name, peer in peers.items():
+            ways[f"{name} generate()"] = repeated(lambda p=peer, rows=rows, n=places: p.write(rows["input_ids"], n))
+        times = take_turns(ways, seconds / len(CALLS))
+        found += compare(work, {name: values for name, values in times.items() if name != EVALUATOR}, OURS, calls)
+        found += compare(f"is the greedy answer right? batch {batch}", times, EVALUATOR, calls)
+        found += [
+            absent(work, name, "not installed") for name, package in PACKAGES.items() if version(package) is None
+        ]
+    return found

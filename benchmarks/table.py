@@ -1,0 +1,130 @@
+"""docs/benchmarks.md and its figure from the result files alone.
+
+python benchmarks/table.py
+python benchmarks/table.py --results /tmp/bench --output /tmp/bench
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import matplotlib
+
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from run import BENCHMARKS, RESULTS
+
+from headcount.trainers.run_folder import write_text
+
+
+DOCS = Path(__file__).parent.parent / "docs"
+HEAD = """# Speed, side by side
+
+Made by `make bench` from `benchmarks/results/*.json`, which keep the raw numbers; do not edit by hand. All ways to do
+a work take turns in one process, and a ratio is taken within a round: *2.00x* says that this way took twice as long as
+the one it is compared with, which is headcount's (1.00x); the range is over the rounds. Warm-up is not counted.
+float32 everywhere, the same tokens, batches, sizes and threads. **Below 1x the other way is faster.**
+"""
+
+
+def load(folder: Path) -> dict[str, dict]:
+    """Benchmark -> its result file; those that have not been measured are left out."""
+    found = {name: folder / f"{name}.json" for name in BENCHMARKS}
+    return {name: json.loads(path.read_text()) for name, path in found.items() if path.exists()}
+
+
+def duration(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def line(row: dict) -> str:
+    if "absent" in row:
+        return f"| {row['work']} | {row['way']} | - | not measured: {row['absent']} | |"
+    if "ratio" in row:
+        low, high = row["ratio_range"]
+        reached = "" if all(row.get("reached", [True])) else ", target not always reached"
+        ratio = f"{row['ratio']:.2f}x ({low:.2f} to {high:.2f})"
+        if row["way"] == row["compared_with"]:
+            ratio = "1.00x"
+        elif high < 1:
+            ratio = f"**{ratio}**"
+        return f"| {row['work']} | {row['way']} | {duration(row['seconds'])} | {ratio}{reached} | {row['rounds']} |"
+    note = ""
+    if "share_of_matrix_product" in row:
+        low, high = row["share_range"]
+        note = (
+            f"{100 * row['share_of_matrix_product']:.0f} % of a matrix product ({100 * low:.0f} to {100 * high:.0f})"
+        )
+    elif "exact_match" in row:
+        state = "reached" if row["reached"] else "not reached"
+        note = f"seed {row['seed']}: {state}, {100 * row['exact_match']:.2f} % after {row['steps']} steps"
+    return f"| {row['work']} | {row['way']} | {row['value']:.3g} {row['unit']} | {note} | {row.get('rounds', '')} |"
+
+
+def text(results: dict[str, dict], peers: dict) -> str:
+    parts = [HEAD, "![Ratios of all peers](figures/benchmarks.png)\n"]
+    missing = [name for name in BENCHMARKS if name not in results]
+    if missing:
+        parts.append(f"Not measured in this run: {', '.join(missing)}.\n")
+    for peer, state in peers.items():
+        if state["problem"]:
+            parts.append(f"{peer} is not in the tables: {state['problem']}\n")
+    for name, result in results.items():
+        machine = result["machine"]
+        versions = ", ".join(f"{package} {number}" for package, number in machine["versions"].items() if number)
+        parts.append(f"## {name.replace('_', ' ')}\n")
+        parts.append("| work | way | time or value | against headcount | rounds |\n|---|---|---|---|---|")
+        parts[-1] += "".join(f"\n{line(row)}" for row in result["rows"]) + "\n"
+        parts.append(
+            f"{machine['processor']}, {machine['threads']} of {machine['cores']} cores, load "
+            f"{machine['load_average']:.1f} at the start, {machine['measured_at']}, "
+            f"commit {(machine['commit'] or 'unknown')[:12]}; {versions}.\n"
+        )
+    return "\n".join(parts)
+
+
+def draw(results: dict[str, dict], path: Path) -> None:
+    """One dot per peer and work, with the range over the rounds; right of the line headcount is faster."""
+    rows = [row for result in results.values() for row in result["rows"] if "ratio" in row]
+    rows = [row for row in rows if row["way"] != row["compared_with"] and not row["way"].startswith("headcount")]
+    if not rows:
+        raise ValueError("the results hold no ratio to draw; expected at least one benchmark with a peer.")
+    figure, axes = plt.subplots(figsize=(9, 1.2 + 0.2 * len(rows)), layout="constrained")
+    for place, row in enumerate(reversed(rows)):
+        color = "#1b6ca8" if row["ratio"] >= 1 else "#c1440e"
+        axes.plot(row["ratio_range"], [place, place], color=color, linewidth=1)
+        axes.plot(row["ratio"], place, "o", color=color, markersize=4)
+    axes.set_yticks(range(len(rows)), [f"{row['work']}: {row['way']}" for row in reversed(rows)], fontsize=7)
+    axes.axvline(1, color="grey", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_ylim(-1, len(rows))
+    axes.set_xlabel("time of the peer / time of headcount (right of the line: headcount is faster)")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".partial-{path.name}")
+    figure.savefig(partial, dpi=150)
+    partial.replace(path)
+    plt.close(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--output", type=Path, default=DOCS)
+    options = parser.parse_args()
+    results = load(options.results)
+    if not results:
+        parser.error(f"{options.results} holds no results; expected files that benchmarks/run.py has written.")
+    peers = options.results / "peers.json"
+    draw(results, options.output / "figures" / "benchmarks.png")
+    write_text(
+        options.output / "benchmarks.md", text(results, json.loads(peers.read_text()) if peers.exists() else {})
+    )
+    print(options.output / "benchmarks.md")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""The core of every benchmark: ways to do the same work take turns, and what is compared are ratios within a round.
+
+A machine that is busy with other things, or that slows down when it is warm, is so for all of them alike.
+"""
+
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+import torch
+
+from headcount.trainers.run_folder import commit, cpu_name, write_text
+
+
+Ways = dict[str, Callable[[], object]]
+LEAST_ROUNDS, MOST_ROUNDS = 3, 15
+PEERS = Path(__file__).with_name("peers.txt")
+
+
+def take_turns(ways: Ways, seconds: float) -> dict[str, list[float]]:
+    """Seconds of every way in every round, after one round of warm-up that is not counted.
+
+    Every round starts with another way. Rounds go on until the time is up; there are at least three.
+    """
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    names, end = list(ways), time.perf_counter() + seconds
+    number = 0
+    while number <= LEAST_ROUNDS or (number <= MOST_ROUNDS and time.perf_counter() < end):
+        shift = number % len(names)
+        for name in names[shift:] + names[:shift]:
+            start = time.perf_counter()
+            ways[name]()
+            if number:
+                times[name].append(time.perf_counter() - start)
+        number += 1
+    return times
+
+
+def compare(work: str, times: dict[str, list[float]], ours: str, per: int = 1, **facts) -> list[dict]:
+    """One row per way: seconds, and how many times as long as ours it takes, each as median and range.
+
+    `per` is how often one call does the work; a ratio above 1 means that ours is faster.
+    """
+    rows = []
+    for name, values in times.items():
+        ratios = [value / own for value, own in zip(values, times[ours], strict=True)]
+        rows.append({
+            "work": work, "way": name, "seconds": statistics.median(values) / per,
+            "range": [min(values) / per, max(values) / per], "ratio": statistics.median(ratios),
+            "ratio_range": [min(ratios), max(ratios)], "rounds": len(values), "compared_with": ours,
+            "raw": [value / per for value in values], **facts,
+        })  # fmt: skip
+    return rows
+
+
+def absent(work: str, way: str, why: str) -> dict:
+    """A row for a peer that could not take part."""
+    return {"work": work, "way": way, "absent": why}
+
+
+def version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def machine() -> dict:
+    """What the figures were measured on."""
+    packages = ["torch", "transformers", "accelerate", "numpy", *PEERS.read_text().split()]
+    return {
+        "processor": cpu_name(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "load_average": os.getloadavg()[0],  # above 0 by much: others were at work too
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in packages},
+        "commit": commit(),
+        "measured_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def write_result(path: Path, before: dict, seconds: float, rows: list[dict]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps({"machine": before, "seconds": round(seconds, 1), "rows": rows}, indent=1))
+
+
+def show(row: dict) -> str:
+    place = f"{row['work']:44} {row['way']:40}"
+    if "absent" in row:
+        return f"{place} not measured: {row['absent']}"
+    if "ratio" not in row:
+        return f"{place} {row['value']:.4g} {row['unit']}"
+    low, high = row["ratio_range"]
+    return (
+        f"{place} {1000 * row['seconds']:12.3f} ms {row['ratio']:7.2f}x ({low:.2f}-{high:.2f}, {row['rounds']} rounds)"
+    )
