@@ -65,7 +65,7 @@ def plan(output: Path, quick: bool, workers: int) -> list[Step]:
     half = max(1, workers // 2)
     length = ("extrapolate", "--output", str(output / "length"), *(QUICK_LENGTH if quick else LENGTH))
     steps = [
-        Step("extrapolate", (*length, "--workers", str(half)), (120 if quick else 720) / half, cores=half),
+        Step("extrapolate", (*length, "--workers", str(half)), (90 if quick else 500) / half, cores=half),
         Step("data-addition", ("data", "addition", "--output", str(output / "data" / "addition")), 12),
         Step("data-sortedness", ("data", "sortedness", "--output", str(output / "data" / "sortedness")), 15),
     ]
@@ -79,8 +79,8 @@ def plan(output: Path, quick: bool, workers: int) -> list[Step]:
     heads = ("heads", str(first), "--output", str(first), *(("--rows", "200") if quick else ()))
     prune = ("prune", str(first), "--output", str(output / "pruned"), "--keep", "6", "--control")
     steps += [
-        Step("heads", heads, 25 if quick else 70, trained),
-        Step("prune", (*prune, "--finetune", "20" if quick else "100"), 40 if quick else 300, trained),
+        Step("heads", heads, 15 if quick else 45, trained),
+        Step("prune", (*prune, "--finetune", "20" if quick else "100"), 30 if quick else 240, trained),
     ]
     others = tuple(word for seed in seeds[1:] for word in ("--beside", str(runs / f"{recipe}-{seed}")))
     card = ("push", str(first), "--repo-id", recipe, *others, "--local", str(output / "published" / recipe))
@@ -145,6 +145,7 @@ class Runner:
         self.steps, self.state, self.workers = steps, state, workers
         self.left = [step for step in steps if not state.done(step)]
         self.failed: dict[str, str] = {}
+        self.begun: dict[str, float] = {}  # when each step was started
 
     def run(self) -> dict[str, str]:
         """Step -> why it failed. Steps that need a failed one are left out, the others go on; the report is last."""
@@ -182,6 +183,7 @@ class Runner:
                 self.left.remove(step)
                 continue
             self.left.remove(step)
+            self.begun[step.name] = time.perf_counter()
             say(f"{step.name} ... {self._outlook(step, running)}")
             running[pool.submit(self._execute, step)] = step
 
@@ -219,9 +221,13 @@ class Runner:
         say(f"{step.name} done in {clock(seconds)}")
 
     def _outlook(self, step: Step, running: dict) -> str:
-        work = sum(s.seconds * min(s.cores, self.workers) for s in [*self.left, *running.values(), step])
+        now = time.perf_counter()
+        seconds = {s: s.seconds for s in self.left}
+        seconds |= {s: max(0.0, s.seconds - (now - self.begun[s.name])) for s in [*running.values(), step]}
+        work = sum(left * min(s.cores, self.workers) for s, left in seconds.items())
         coming = f", next {self.left[0].name}" if self.left else ""
-        return f"({len(self.left) + len(running) + 1} steps left, about {clock(work / self.workers)}{coming})"
+        shortest = max(work / self.workers, *seconds.values())
+        return f"({len(self.left) + len(running) + 1} steps left, about {clock(shortest)}{coming})"
 
 
 def clock(seconds: float) -> str:
