@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from torch import nn
 from transformers import PreTrainedModel
 
+from ...configuration.rules import nearest
 from ..modeling_headcount import HeadcountPreTrainedModel
 
 
@@ -70,6 +71,15 @@ def list_heads(model: PreTrainedModel) -> list[Head]:
     ['decoder.0.self.0', 'decoder.0.self.1', 'decoder.1.self.0', 'decoder.1.self.1']
     """
     return [Head(f"{layer.name}.{head}") for layer in attention_layers(model).values() for head in layer.heads]
+
+
+def check_head(model: PreTrainedModel, head: str, known: list[Head]) -> None:
+    """Raises with what is expected if a name is not one of the model's heads."""
+    if head not in known:
+        raise ValueError(
+            f"{head!r} is not a head of this {type(model).__name__}; expected names from {known[0]!r} to "
+            f"{known[-1]!r}.{nearest(head, known)}"
+        )
 
 
 def attention_layers(model: PreTrainedModel) -> dict[str, AttentionLayer]:

@@ -23,9 +23,8 @@ from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from ...configuration.rules import nearest
 from ..modeling_headcount import HeadcountPreTrainedModel
-from .finding import AttentionLayer, Head, attention_layers
+from .finding import AttentionLayer, Head, attention_layers, check_head
 
 
 PREFIX = "headcount_"
@@ -318,11 +317,7 @@ def _gate_table(model: PreTrainedModel, layers: dict[str, AttentionLayer], gates
         return {name: part for name, part in zip(layers, parts, strict=True) if part.shape[-1]}
     named = dict(gates) if isinstance(gates, Mapping) else dict.fromkeys(gates, 0.0)
     for head in named:
-        if head not in known:
-            raise ValueError(
-                f"{head!r} is not a head of this {type(model).__name__}; expected names from {known[0]!r} to "
-                f"{known[-1]!r}.{nearest(head, known)}"
-            )
+        check_head(model, head, known)
     table = {}
     for layer in layers.values():
         own = {number: named[name] for number in layer.heads if (name := f"{layer.name}.{number}") in named}

@@ -16,11 +16,10 @@ from torch import Tensor, nn
 from transformers import AutoConfig, PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from ...configuration.rules import nearest
 from .. import modeling_headcount
 from ..attention import part_of
 from ..modeling_headcount import HeadcountPreTrainedModel
-from .finding import AttentionLayer, Head, attention_layers, list_heads
+from .finding import AttentionLayer, Head, attention_layers, check_head, list_heads
 from .gates import PREFIX, register
 
 
@@ -42,11 +41,7 @@ def prune_heads(model: PreTrainedModel, heads: Iterable[str]) -> None:
     layers, known = attention_layers(model), list_heads(model)
     removed: dict[str, set[int]] = {}
     for head in heads:
-        if head not in known:
-            raise ValueError(
-                f"{head!r} is not a head of this {type(model).__name__}; expected names from {known[0]!r} to "
-                f"{known[-1]!r}.{nearest(head, known)}"
-            )
+        check_head(model, head, known)
         removed.setdefault(Head(head).attention, set()).add(Head(head).number)
     # All is checked before anything is changed.
     for name, numbers in removed.items():

@@ -1,35 +1,14 @@
 """`headcount heads` and `headcount prune` as a user runs them, on a model trained for a few seconds."""
 
-import contextlib
-import io
 import json
-from dataclasses import dataclass
 
 import pytest
+from command_line import run
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 from transformers.utils import logging
 
-from headcount.scripts import cli
-
 
 logging.disable_progress_bar()  # as the command line does in a process of its own, before transformers is loaded
-
-
-@dataclass
-class Answer:
-    stdout: str
-    stderr: str
-
-
-def run(*arguments, code: int = 0) -> Answer:
-    """The command line in this process, which spares a start of Python and torch for every call."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        found = cli.run([str(argument) for argument in arguments])
-    assert found == code, err.getvalue()
-    if code == 2:
-        assert err.getvalue().strip().count("\n") == 0 and "Traceback" not in err.getvalue(), err.getvalue()
-    return Answer(out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")

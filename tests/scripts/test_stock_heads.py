@@ -1,18 +1,16 @@
 """`headcount heads --task` on models that are not headcount's own, saved as transformers saves them."""
 
-import contextlib
-import io
 import json
 
 import datasets
 import pytest
+from command_line import run
 from stock_models import make_stock
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import BertConfig, BertForSequenceClassification, BertModel, PreTrainedTokenizerFast
 from transformers.utils import logging
 
 import headcount
-from headcount.scripts import cli
 
 
 logging.disable_progress_bar()  # as the command line does in a process of its own
@@ -20,16 +18,6 @@ datasets.disable_progress_bars()
 
 WORDS = ["[PAD]", "[BOS]", "[EOS]", "[UNK]", *(f"w{i}" for i in range(36))]
 TEXTS = [f"w{i} w{i + 3} w{(5 * i) % 36} w1" if i % 2 else f"w{i} w2" for i in range(12)]
-
-
-def run(*arguments, code: int = 0) -> tuple[str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        found = cli.run([str(argument) for argument in arguments])
-    assert found == code, err.getvalue()
-    if code == 2:
-        assert err.getvalue().strip().count("\n") == 0 and "Traceback" not in err.getvalue(), err.getvalue()
-    return out.getvalue(), err.getvalue()
 
 
 def save(model, folder):
