@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,8 +156,23 @@ class Stopper:
 def train(recipe: Recipe, options: RunOptions, say: Callable[[str], None] | None = None) -> dict:
     """Runs the recipe and leaves a run folder; returns what the run ended with. Finished runs are not run again."""
     accelerator = make_accelerator(recipe, options)
+    try:
+        return run(recipe, options, accelerator, say or (lambda text: print(text, file=sys.stderr, flush=True)))
+    except TrainingStopped as stopped:
+        traceback.clear_frames(stopped.__traceback__)  # they hold the model
+        raise
+    finally:
+        accelerator.free_memory()
+        accelerator.end_training()
+
+
+def run(recipe: Recipe, options: RunOptions, accelerator: Accelerator, say: Callable[[str], None]) -> dict:
+    """`train` without its end: all that holds the wrapped model has to be gone before the processes part.
+
+    The wrapper would otherwise be the last to hold the process group, and torch 2.13 then waits, with the
+    interpreter's lock, for threads that wait for that lock.
+    """
     main = accelerator.is_main_process
-    say = say or (lambda text: print(text, file=sys.stderr, flush=True))
     training, folder = recipe.training, options.output
 
     torch.manual_seed(training.seed)
@@ -242,7 +258,6 @@ def train(recipe: Recipe, options: RunOptions, say: Callable[[str], None] | None
     if main:
         finish(model, recipe, corpus, folder, summary, log, options, accelerator.num_processes, say)
     accelerator.wait_for_everyone()
-    accelerator.end_training()
     return summary
 
 

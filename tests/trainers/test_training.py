@@ -236,6 +236,10 @@ def test_early_stop_on_a_target(tmp_path):
     assert quiet(recipe, tmp_path / "run", evaluate=False)["steps"] == 12
 
 
+TWO_PROCESSES = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu"]
+TWO_PROCESSES += ["--num_processes", "2", "--main_process_port", "0"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("zero_pad", ["true", "false"])
 def test_two_processes_have_the_loss_curve_of_one(zero_pad, tmp_path):
@@ -244,21 +248,11 @@ def test_two_processes_have_the_loss_curve_of_one(zero_pad, tmp_path):
     subprocess.run(
         command("addition-tiny", tmp_path / "one", *extra), check=True, env=ENVIRONMENT, capture_output=True
     )
-    launch = [
-        sys.executable,
-        "-m",
-        "accelerate.commands.launch",
-        "--multi_gpu",
-        "--num_processes",
-        "2",
-        "--main_process_port",
-        "0",
-    ]
     script = [
         str(ROOT / "scripts" / "train.py"),
         *command("addition-tiny", tmp_path / "two", *extra, "--processes", "2")[4:],
     ]
-    answer = subprocess.run([*launch, *script], env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+    answer = subprocess.run([*TWO_PROCESSES, *script], env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
     assert answer.returncode == 0, answer.stderr[-2000:]
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert len(two) == 12 and two == pytest.approx(one, rel=1e-3)
@@ -267,6 +261,43 @@ def test_two_processes_have_the_loss_curve_of_one(zero_pad, tmp_path):
         json.loads((tmp_path / name / "results" / "evaluation.json").read_text())[0]["n"] for name in ("one", "two")
     )
     assert first == second == 40
+
+
+WATCHED = """
+import gc
+import torch
+from headcount.trainers.loop import RunOptions, TrainingStopped, train
+from headcount.trainers.recipe import load_recipe
+
+destroy = torch.distributed.destroy_process_group
+
+def watched(group=None):
+    wrapped = torch.nn.parallel.DistributedDataParallel
+    print("models that hold the group:", sum(isinstance(thing, wrapped) for thing in gc.get_objects()), flush=True)
+    destroy(group)
+
+torch.distributed.destroy_process_group = watched
+options = RunOptions(Path({folder!r}), evaluate=False)
+try:
+    train(load_recipe("addition-tiny", {changes!r}), options)
+except TrainingStopped as stopped:
+    print(type(stopped).__name__)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("changes", "diverged"), [([], 0), (["training.learning_rate=1.0e+30"], 2)])
+def test_processes_part_only_when_nothing_holds_the_group(changes, diverged, tmp_path):
+    """A wrapped model that outlives the group makes torch hang at the end, once in some hundred runs."""
+    script = tmp_path / "watched.py"
+    changes = [*FAST_ADDITION, *changes]
+    script.write_text("from pathlib import Path\n" + WATCHED.format(folder=str(tmp_path / "run"), changes=changes))
+    answer = subprocess.run(
+        [*TWO_PROCESSES, str(script)], env=ENVIRONMENT, capture_output=True, text=True, timeout=300
+    )
+    assert answer.returncode == 0, answer.stderr[-2000:]
+    assert answer.stdout.count("models that hold the group: 0\n") == 2
+    assert answer.stdout.count("Diverged") == diverged
 
 
 @pytest.mark.slow
