@@ -162,7 +162,7 @@ def train(recipe: Recipe, options: RunOptions, say: Callable[[str], None] | None
         traceback.clear_frames(stopped.__traceback__)  # they hold the model
         raise
     finally:
-        accelerator.free_memory()
+        accelerator.free_memory()  # collects what lies in cycles
         accelerator.end_training()
 
 
