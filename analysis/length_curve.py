@@ -27,7 +27,7 @@ LONG = 1024  # beyond it one kind and fewer rows, and only for models that still
 FEWEST = 20
 SURVIVES = 0.9
 TOKENS_PER_BATCH = 16_384
-CELLS_PER_BATCH = 2**24  # of an attention map
+CELLS_PER_BATCH = 2**26  # of an attention map; what is shared by the rows, such as a bias, is made once per batch
 
 
 def measure_lengths(
