@@ -13,7 +13,7 @@ HOLDS = 0.99
 def summarize(rows: list[dict]) -> list[dict]:
     """Rows by variant, pooling and kind of negative, over all seeds; `rows` are those of `lengths.json`.
 
-    - `accuracy`: pooled over seeds, by length; a length that some seeds were spared counts them as they were before;
+    - `accuracy`: by length, pooled over the seeds that were measured there, and by seed (None: not measured);
     - `learned`: how many seeds reach 95 % at the training lengths, on this kind;
     - `holds_to`: by seed, the longest length up to which all measured lengths are at 99 % or more (0: none);
     - `one_class_from`: by seed, the first length at which all predictions are the same;
