@@ -105,11 +105,12 @@ def holds_to_the_longest(rows: list[dict], source: str) -> list[Finding]:
 def holds_farthest(rows: list[dict], source: str) -> list[Finding]:
     """Where none holds to the longest length: what goes farthest, by the worst seed among those that fitted."""
     longest = longest_tested(rows)
-    fitted = {name: [r for r in reach(own) if r] for name, own in by_variant(rows).items() if own[0]["fitted"]}
-    if not fitted or any(longest in reached for reached in fitted.values()):
+    reached = {name: [digits for digits in reach(own) if digits] for name, own in by_variant(rows).items()}
+    fitted = {name: digits for name, digits in reached.items() if digits}
+    if not fitted or any(longest in digits for digits in fitted.values()):
         return []
-    farthest = max(min(reached) for reached in fitted.values())
-    names = [name for name, reached in fitted.items() if min(reached) == farthest]
+    farthest = max(min(digits) for digits in fitted.values())
+    names = [name for name, digits in fitted.items() if min(digits) == farthest]
     text = (
         f"No variant stays at 99 % exact match on every class of problems up to {longest:,} digits; in the worst seed "
         f"of those that fitted, {listed(names, MOST)} {'holds' if len(names) == 1 else 'hold'} up to {farthest:,}."
