@@ -76,7 +76,9 @@ def fitted_in_distribution(rows: list[dict], source: str) -> list[Finding]:
     if always:
         text += f" ({listed(always, MOST)})"
     if never:
-        text += f", {len(never)} in none ({listed(never, MOST)}: never fitted, so their reach is not known)"
+        text += (
+            f", {len(never)} in none ({listed(never, MOST)}: never fitted, which says nothing about longer numbers)"
+        )
     return [Finding(f"{len(always)} of {len(variants)}", f"{text}.{by_hand(rows)}", source)]
 
 

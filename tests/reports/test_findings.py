@@ -245,7 +245,7 @@ def test_how_far_addition_goes():
     assert (
         fitted.figure == "2 of 4" and "problems of 1 to 20 digits in every seed (whole and no-jitter)" in fitted.text
     )
-    assert "1 in none (alibi: never fitted, so their reach is not known)" in fitted.text
+    assert "1 in none (alibi: never fitted, which says nothing about longer numbers)" in fitted.text
     assert fitted.text.endswith("coupled position ids (whole, no-jitter and alibi); nothing (baseline-none).")
     (far,) = addition_findings.holds_to_the_longest(rows, "x")
     assert far.figure == "1,000" and far.text.startswith("2 of 4 variants stay at 99 %")
