@@ -3,23 +3,17 @@ result rows alone. What is built in by hand is said in every title.
 """
 
 import json
+from collections import Counter
 from pathlib import Path
 
+from .addition_findings import KIND_TITLES, WHOLE
 from .drawing import COLORS, DIVERGING, new_figure, save_figure, tidy
 from .length_figures import by, line, panels, unique_handles
 
 
-KIND_TITLES = {
-    "random": "random digits",
-    "carry_dense": "nine columns of ten sum to nine",
-    "full_chain": "one carry through every column",
-    "all_nines": "every column sums to nine, no carry",
-    "unequal": "operands of different lengths",
-    "leading_zeros": "both operands shorter than written",
-}
 TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
+TICK_SIZE = 8
 READS = ("own column", "right column", "last digit", "<bos>", "other")
-WHOLE = "whole"
 
 
 def draw_addition_figures(output: Path) -> list[Path]:
@@ -42,14 +36,20 @@ def draw_addition_figures(output: Path) -> list[Path]:
 
 
 def built_in_words(rows: list[dict]) -> str:
-    names = sorted({name for row in rows for name in row["built_in"]})
-    return f"built in by hand: {', '.join(names)}" if names else "nothing built in by hand"
+    variants = {row["variant"]: row["built_in"] for row in rows}
+    counts = Counter(name for names in variants.values() for name in names)
+    words = [
+        name if count == len(variants) else f"{name} ({count} of {len(variants)} variants)"
+        for name, count in sorted(counts.items())
+    ]
+    return f"built in by hand: {', '.join(words)}" if words else "nothing built in by hand"
 
 
 def digit_axis(axis, lengths: list[int]) -> None:
     axis.set_xscale("log")
     ticks = [tick for tick in TICKS if min(lengths) <= tick <= max(lengths)]
-    axis.set_xticks(ticks, [f"{tick:,}" for tick in ticks], fontsize=8)
+    axis.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    axis.tick_params(labelsize=TICK_SIZE)
     axis.minorticks_off()
     axis.set_xlabel("digits", fontsize=8)
 
@@ -72,11 +72,15 @@ def draw_accuracy(rows: list[dict]):
                     row for row in own if row["seed"] == seed and row["kind"] == kind and row["value"] is not None
                 ]
                 line(axis, as_percent([*held_out, *series]), number, KIND_TITLES[kind])
+                # Thinner than the class before, so that lines that coincide stay visible.
+                axis.lines[-1].set(
+                    linewidth=0.6 + 0.5 * (len(kinds) - number), markersize=3 + 0.7 * (len(kinds) - number)
+                )
         if all(row["value"] < 0.99 for row in own if row["kind"] == "test"):
             axis.text(0.97, 0.5, "never fitted\nin distribution", ha="right", fontsize=8, transform=axis.transAxes)
         digit_axis(axis, [lengths[0] // 2, *lengths])
         axis.set_ylim(-3, 103)
-        axis.tick_params(labelbottom=True, labelleft=True, labelsize=8)
+        axis.tick_params(labelbottom=True, labelleft=True)
     figure.supylabel("exact match, free-running, %", fontsize=9)
     handles, labels = unique_handles(axes[0])
     figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(axes)), fontsize=8, frameon=False)
@@ -100,9 +104,8 @@ def draw_dilution(lengths: list[dict], columns: list[dict]):
     axes[0].axhline(0, color="#666666", lw=0.8, ls=":")
     for number, variant in enumerate(variants):
         own = [row for row in lengths if row["variant"] == variant and row["value"] is not None]
-        for (_, kind), series in by(own, "seed", "kind").items():
-            if kind == "random":
-                line(axes[0], [{**row, **row["margin"]} for row in series], number, variant)
+        for series in by([row for row in own if row["kind"] in ("test", "random")], "seed").values():
+            line(axes[0], [{**row, **row["margin"]} for row in series], number, variant)
         heads = [row for row in columns if row["variant"] == variant]
         for axis, metric, reads in ((axes[1], "entropy_share", None), (axes[2], "weight", "other")):
             chosen = [row for row in heads if row["metric"] == metric and row.get("reads") == reads]
@@ -118,7 +121,8 @@ def draw_dilution(lengths: list[dict], columns: list[dict]):
     figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=7.5, frameon=False)
     figure.suptitle(
         "What is left of a decision as numbers grow; random problems, one line per seed, mean over heads\n"
-        "left: below zero the answer is wrong, band: 95 % interval of the mean", fontsize=9,
+        "left: below zero the answer is wrong, band: 95 % interval of the mean; first point: held-out problems of the "
+        f"training lengths\n{built_in_words(lengths)}", fontsize=9,
     )  # fmt: skip
     return figure
 
@@ -143,7 +147,8 @@ def draw_heads(rows: list[dict]):
         labels = [difference_label(row["difference"], len(bias)) for row in bias]
         values = [row["value"] for row in bias]
         top.bar(range(len(bias)), values, color=shades(values, most), edgecolor="#444444", lw=0.4)
-        top.set_xticks(range(len(bias)), labels, fontsize=6.5, rotation=90)
+        top.set_xticks(range(len(bias)), labels, rotation=90)
+        top.tick_params(labelsize=TICK_SIZE)
         top.axhline(0, color="#666666", lw=0.6)
         top.set_title(name, fontsize=9)
         tidy(top)
@@ -185,7 +190,8 @@ def draw_reading(axis, rows: list[dict]) -> None:
         color = "#dddddd" if reads == "other" else COLORS[number]
         axis.bar(range(len(lengths)), heights, 0.8, base, color=color, edgecolor="white", lw=0.4, label=reads)
         base = [low + height for low, height in zip(base, heights, strict=True)]
-    axis.set_xticks(range(len(lengths)), [f"{length:,}" for length in lengths], fontsize=7)
+    axis.set_xticks(range(len(lengths)), [f"{length:,}" for length in lengths])
+    axis.tick_params(labelsize=TICK_SIZE)
     axis.set_xlabel("digits", fontsize=8)
     axis.set_ylim(0, 1.02)
     tidy(axis)

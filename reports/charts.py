@@ -7,6 +7,7 @@ seeds of one encoding look alike; `each` tells them apart.
 
 import math
 
+from .addition_findings import KIND_TITLES, as_in_summary
 from .length_findings import HARDEST
 from .run_findings import runs_by_recipe
 from .study_folder import Run, Study
@@ -123,7 +124,6 @@ def extrapolation(study: Study) -> list[dict]:
     for row in study.rows("length", "lengths"):
         if row.get("metric") == "accuracy" and row["value"] is not None:
             groups.setdefault((row["variant"], row["pooling"], row["kind"], row["seed"]), []).append(row)
-    trained = max((row["trained"][1] for row in study.rows("length", "lengths") if row.get("trained")), default=None)
     found = []
     for (variant, pooling, kind, seed), rows in groups.items():
         points = [point(row, row["length"], note=_rates(row)) for row in sorted(rows, key=lambda r: r["length"])]
@@ -135,8 +135,40 @@ def extrapolation(study: Study) -> list[dict]:
             {"tag": "kind", "label": "Negatives", "first": HARDEST},
             {"tag": "pooling", "label": "Pooling", "first": ("max",)},
         ],
-        band={"to": trained, "label": "training lengths"} if trained else None,
+        band=training_band(study.rows("length", "lengths")),
     )  # fmt: skip
+
+
+def long_addition(study: Study) -> list[dict]:
+    """Exact match by digits: every variant, class of problems and seed; held-out problems come first."""
+    rows = [row for row in study.rows("adding", "lengths") if row["value"] is not None]
+    summary = study.rows("adding", "summary")
+    unfitted = {(row["variant"], int(seed)) for row in summary for seed, far in row["holds_to"].items() if far == 0}
+    held_out = {(row["variant"], row["seed"]): row for row in rows if row["kind"] == "test"}
+    groups: dict[tuple, list[dict]] = {}
+    for row in as_in_summary(rows, summary):
+        if row["kind"] not in ("test", "hard"):
+            groups.setdefault((row["variant"], row["kind"], row["seed"]), []).append(row)
+    found = []
+    for (variant, kind, seed), own in groups.items():
+        points = [point(row, row["length"]) for row in sorted(own, key=lambda row: row["length"])]
+        first = held_out.get((variant, seed))
+        if first is not None:
+            points.insert(0, point(first, first["length"], note="held-out problems of the training lengths"))
+        each = f"seed {seed}" + (", never fitted" if (variant, seed) in unfitted else "")
+        found.append(series(variant, points, each, kind=f"{kind}: {KIND_TITLES.get(kind, kind)}"))
+    band = training_band(rows)
+    return chart(
+        "adding", "Exact match far beyond the training length",
+        {"label": "digits", "scale": "log", **({"from": band["to"] / 2} if band else {})},
+        {"label": "exact match, free-running", "scale": "linear", "percent": True, "from_zero": True}, found,
+        [{"tag": "kind", "label": "Problems"}], band=band,
+    )  # fmt: skip
+
+
+def training_band(rows: list[dict]) -> dict | None:
+    longest = max((row["trained"][1] for row in rows if row.get("trained")), default=None)
+    return {"to": longest, "label": "training lengths"} if longest else None
 
 
 def _rates(row: dict) -> str:

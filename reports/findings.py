@@ -4,6 +4,7 @@ Every function takes the rows of what it talks about and gives a list of finding
 nothing. So a sentence about carry heads cannot appear without a carry head.
 """
 
+from .addition_findings import ADDITION_FINDINGS
 from .head_findings import HEAD_FINDINGS
 from .length_findings import LENGTH_FINDINGS
 from .pruning_findings import PRUNING_FINDINGS
@@ -12,7 +13,12 @@ from .study_folder import Study
 from .wording import Finding
 
 
-PART_FINDINGS = {"heads": HEAD_FINDINGS, "pruning": PRUNING_FINDINGS, "length": LENGTH_FINDINGS}
+PART_FINDINGS = {
+    "heads": HEAD_FINDINGS,
+    "pruning": PRUNING_FINDINGS,
+    "length": LENGTH_FINDINGS,
+    "adding": ADDITION_FINDINGS,
+}
 
 
 def collect_findings(study: Study) -> dict[str, list[Finding]]:

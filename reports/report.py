@@ -44,6 +44,11 @@ FIGURES = {
         "scores_by_distance": "What each encoding adds to the scores, by distance.",
         "shifted_positions": "The same sequences at shifted positions.",
     },
+    "adding": {
+        "accuracy_by_digits": "Exact match by digits, every class of problems.",
+        "margin_and_entropy": "The smallest logit margin of an answer, and how attention spreads, by digits.",
+        "what_heads_read": "What every head reads while a column is written; the bias that makes it so.",
+    },
 }  # fmt: skip
 
 
@@ -153,6 +158,7 @@ def texts_of(study: Study) -> dict:
         "heads": f"Heads of {study.studied}" if study.studied else "Heads of one trained model",
         "pruning": "Removing heads for good, one trained model",
         "length": "Length",
+        "adding": "Long addition",
     }
     about = [counted(len(study.runs), "run")] if study.runs else []
     about += ["a quick study"] if study.about.get("quick") else []
@@ -176,7 +182,7 @@ def make_sections(study: Study, heads: dict | None) -> list[Section]:
     whose = f"the run {study.studied}" if study.studied else "one trained model"
     orders = {run.name: run.recipe.get("data", {}).get("answer_order") for run in study.runs}
     backwards = " Its answers are written units first." if orders.get(study.studied) == "reversed" else ""
-    lengths, *other_kinds = tables.length_summary(study) or [None]
+    by_kind, by_class = tables.length_summary(study), tables.addition_summary(study)
     sections = [
         Section(
             "runs", runs_title.get(frozenset(tasks), "Trained models"),
@@ -202,9 +208,17 @@ def make_sections(study: Study, heads: dict | None) -> list[Section]:
             "length", "Length",
             "Is a sequence sorted? Trained on short sequences, tested on far longer ones.",
             hint="Every seed is a line of its own.",
-            charts=charts.extrapolation(study), tables=[lengths] if lengths else [],
-            more_tables=[*other_kinds, *tables.mathematics(study)],
+            charts=charts.extrapolation(study), tables=by_kind[:1],
+            more_tables=[*by_kind[1:], *tables.mathematics(study)],
             more_title="Other negatives, and the checks of the mathematics", figures=figures_of(study, "length"),
+        ),
+        Section(
+            "adding", "Long addition",
+            "Adding two numbers: trained on short ones, tested on far longer ones. An answer is right if all of its "
+            "digits and its end are. A variant that never fitted the training lengths says nothing about longer ones.",
+            hint="Every seed is a line of its own.",
+            charts=charts.long_addition(study), tables=[*by_class[:1], *tables.generated_sums(study)],
+            more_tables=by_class[1:], more_title="Other classes of problems", figures=figures_of(study, "adding"),
         ),
         Section(
             "made", "How it was made", tables=[*tables.steps(study), *tables.made_by(study)], files=row_files(study),

@@ -1,7 +1,7 @@
-"""Reads what a study left on disk: runs, head study, pruning, length study. Every part may be missing.
+"""Reads what a study left on disk: runs, head study, pruning, length studies. Every part may be missing.
 
-A study has them in runs/*, heads/ (or beside the results of a run), pruned/ and length/. A folder that is itself one
-of these (a run, or what `headcount heads`, `prune` or `extrapolate` wrote) is read as a study of that one part.
+A study has them in runs/*, heads/ (or beside the results of a run), pruned/, length/ and adding/. A folder that is
+itself one of these (a run, or what `headcount heads`, `prune` or `extrapolate` wrote) is read as a study of that part.
 """
 
 import hashlib
@@ -25,7 +25,10 @@ PARTS = {
     ),
     "pruning": ("pruned", ("pruning",)),
     "length": ("length", ("lengths", "summary", "dilution", "shifts", "neighbour", "positions", "mathematics")),
+    "adding": ("adding", ("lengths", "summary", "generated", "columns")),
 }
+# Both length studies have lengths and summary; only the rows of a classifier say how it pools.
+POOLED = {"length": True, "adding": False}
 
 
 @dataclass(frozen=True)
@@ -94,16 +97,24 @@ def read_study(folder: Path) -> Study:
     parts = {}
     for part, (usual, names) in PARTS.items():
         for own in (folder / usual, folder, *run_folders):
-            if any((own / "results" / f"{name}.json").exists() for name in names):
-                parts[part] = read_part(own, folder, names)
+            found = read_part(own, folder, names)
+            if found.rows and is_of(part, found):
+                parts[part] = found
                 break
     runs = [run for run in runs if run.evaluation or run.metrics]
     if not runs and not any(part.rows for part in parts.values()):
         raise ValueError(
-            f"{folder} holds no results; expected a folder with runs/, heads/, pruned/ or length/, or a finished run."
+            f"{folder} holds no results; expected a folder with runs/, heads/, pruned/, length/ or adding/, or a "
+            "finished run."
         )
     about = read_json(folder / "study.json", dict) if (folder / "study.json").exists() else {}
     return Study(folder, about, runs, parts, studied_run(folder, runs, parts.get("heads")))
+
+
+def is_of(part: str, found: Part) -> bool:
+    """Whether the rows are those of this part, where two parts have files of one name."""
+    rows = [row for name in ("lengths", "summary") for row in found.rows.get(name, [])[:1]]
+    return part not in POOLED or all(("pooling" in row) is POOLED[part] for row in rows)
 
 
 def studied_run(folder: Path, runs: list[Run], heads: Part | None) -> str | None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from .addition_findings import KIND_TITLES, as_in_summary, training_lengths
 from .head_findings import whole_drops
 from .length_findings import HARDEST
 from .run_findings import whole
@@ -169,9 +170,7 @@ def length_summary(study: Study) -> list[Table]:
             row["learned"] = f"{part['learned']} of {len(part['seeds'])}"
             trained = part["in_distribution"]
             row["training lengths"] = with_interval(trained) if trained else NOTHING
-            for length in lengths:
-                figure = part["accuracy"].get(length)
-                row[f"{int(length):,}"] = with_interval(figure) if figure else NOTHING
+            row |= cells_by_length(part, lengths)
             row["99 % up to, by seed"] = ", ".join(f"{length:,}" for length in part["holds_to"].values())
             one = [length for length in part["one_class_from"].values() if length is not None]
             row["one class from"] = ", ".join(f"{length:,}" for length in one) or "never"
@@ -185,6 +184,58 @@ def length_summary(study: Study) -> list[Table]:
         )
         tables.append(make_table(f"Accuracy by length: {kind}", rows, note))
     return tables
+
+
+def addition_summary(study: Study) -> list[Table]:
+    """One table per class of problems, in the order in which they were tested."""
+    summary = study.rows("adding", "summary")
+    lengths = sorted({length for row in summary for length in row["accuracy"]}, key=int)
+    tables = []
+    for kind in dict.fromkeys(row["kind"] for row in summary):
+        own = [row for row in summary if row["kind"] == kind]
+        rows = []
+        for part in own:
+            row = {"variant": part["variant"], "what it changes": part["changes"]}
+            row["built in by hand"] = ", ".join(part["built_in"]) or "nothing"
+            row["fitted"] = f"{part['fitted']} of {len(part['seeds'])}" + ("" if part["fitted"] else ", never fitted")
+            trained = part["in_distribution"]
+            row["held out"] = with_interval(trained) if trained else NOTHING
+            row |= cells_by_length(part, lengths)
+            row["holds to, by seed"] = ", ".join(f"{n:,}" if n else "never fitted" for n in part["holds_to"].values())
+            seconds = [NOTHING if s is None else f"{s:,.0f}" for s in part["seconds"].values()]
+            row["training seconds, by seed"] = ", ".join(seconds)
+            rows.append(row)
+        note = (
+            f"Exact match, free-running, with its 95 % interval, by digits, pooled over "
+            f"{counted(max(len(row['seeds']) for row in own), 'seed')}. A seed with nothing right at one length is "
+            f"not measured at longer ones and does not count there; {NOTHING}: no seed was. n by length: "
+            f"{sizes(own, lengths)}. Held out: problems {training_lengths(own)}, kept out of training. Fitted: seeds "
+            "with 99 % there; one below never fitted, which says nothing about longer numbers. Holds to: the most "
+            "digits up to which every length is at 99 % or more."
+        )
+        title = f"{kind} ({KIND_TITLES[kind]})" if kind in KIND_TITLES else kind
+        tables.append(make_table(f"Exact match by digits: {title}", rows, note))
+    return tables
+
+
+def generated_sums(study: Study) -> list[Table]:
+    """On how many problems `generate()` and one pass disagree, by variant and digits."""
+    generated = as_in_summary(study.rows("adding", "generated"), study.rows("adding", "summary"))
+    rows = []
+    for variant in dict.fromkeys(row["variant"] for row in generated):
+        own = [row for row in generated if row["variant"] == variant]
+        row = {"variant": variant, "seeds": str(len({part["seed"] for part in own}))}
+        for length in (*sorted({part["length"] for part in generated}), None):
+            parts = [part for part in own if length in (None, part["length"])]
+            cell = f"{sum(part['disagree'] for part in parts):,} of {sum(part['n'] for part in parts):,}"
+            row["all" if length is None else f"{length:,} digits"] = cell if parts else NOTHING
+        rows.append(row)
+    note = (
+        "Problems on which the two disagree, of n that generate() wrote token by token with its cache; all seeds and "
+        "classes. Every test problem of shorter numbers, a sample of longer ones; lengths at which nothing was right "
+        "are left out."
+    )
+    return [make_table("generate() against one pass", rows, note)] if rows else []
 
 
 def mathematics(study: Study) -> list[Table]:
@@ -235,6 +286,12 @@ def with_interval(row: dict) -> str:
     """`98.5 % (95.7–99.5)`"""
     low, high = row["interval"]
     return f"{percent(row['value'], 1)} ({100 * low:.1f}–{100 * high:.1f})"
+
+
+def cells_by_length(part: dict, lengths: list[str]) -> dict[str, str]:
+    """What a summary row measured at every length; a length that it was spared is empty."""
+    found = part["accuracy"]
+    return {f"{int(length):,}": with_interval(found[length]) if length in found else NOTHING for length in lengths}
 
 
 def sizes(rows: list[dict], lengths: list[str]) -> str:

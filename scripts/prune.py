@@ -52,7 +52,7 @@ def main(
         validation = load_examples(recipe, corpus, "validation", rows)
         test = load_examples(recipe, corpus, "test", 1_000_000)
         farther = {"keep": keep} if keep is not None else {"max_drop": max(max_drop, CURVE_DOWN_TO)}
-        start = time.perf_counter()
+        start, cpu_start = time.perf_counter(), time.process_time()
         print("removing heads, without fine-tuning", file=sys.stderr)
         found = prune(loaded, validation, **farther, progress=say_step)
         results = found.rows
@@ -66,7 +66,7 @@ def main(
         if control:
             print("training the same small architecture from scratch", file=sys.stderr)
             smaller["control"] = train_control(recipe, found.model, output / "control", overwrite)
-        save_pruned_run(output, recipe, corpus, found.model, time.perf_counter() - start)
+        save_pruned_run(output, recipe, corpus, found.model, time.perf_counter() - start, cpu_start)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     results = results + compare(loaded, smaller, test, len(found.removed))

@@ -4,7 +4,10 @@ import hashlib
 import json
 from pathlib import Path
 
+from headcount.analysis.addition_summary import summarize_addition
 from headcount.analysis.head_study import ANALYSES, NEEDS
+from headcount.analysis.statistics import rate
+from headcount.reports.addition_figures import draw_accuracy
 from headcount.reports.drawing import save_figure
 from headcount.reports.head_figures import FIGURES
 from headcount.scripts.cli import run
@@ -33,6 +36,9 @@ def make_study(folder: Path) -> Path:
     headcount("prune", trained, "--output", folder / "pruned", "--max-drop", 0.2, "--rows", 40)
     write(folder / "length" / "results" / "lengths.json", length_rows())
     write(folder / "length" / "results" / "summary.json", summary_rows())
+    for name, rows in addition_study().items():
+        write(folder / "adding" / "results" / f"{name}.json", rows)
+    save_figure(draw_accuracy(addition_lengths()), folder / "adding" / "figures", "accuracy_by_digits")
     write(
         folder / "study.json",
         {
@@ -101,3 +107,37 @@ def summary_rows() -> list[dict]:
     failing["accuracy"] = {"32": {**figure(0.5), "by_seed": {}}, "64": {**figure(0.5), "by_seed": {}}}
     rows = [summary_row("alibi_directional", kind, built_in=["directional heads"]) for kind in ("shuffle", "swap")]
     return rows + [summary_row("learned", kind, **failing) for kind in ("shuffle", "swap")]
+
+
+# (variant, seed) -> digits up to which it adds; None: it never fitted. Baselines have no coupled ids.
+REACH = {("no-jitter", 0): 50, ("no-jitter", 1): 50, ("whole", 0): 1000, ("whole", 1): 1000,
+         ("alibi", 0): None, ("alibi", 1): None, ("baseline-none", 0): 1000, ("baseline-none", 1): None}  # fmt: skip
+
+
+def addition_lengths(reach: dict[tuple[str, int], int | None] = REACH, rows: int = 100) -> list[dict]:
+    """Held-out problems, and two classes at three lengths; a length after nothing was right is spared."""
+    found = []
+    for (variant, seed), digits in reach.items():
+        base = {"variant": variant, "seed": seed, "metric": "exact_match", "trained": [1, 20]}
+        base["built_in"] = [] if variant.startswith("baseline") else ["coupled position ids"]
+        found.append({**base, "kind": "test", "length": 20, **rate(500 if digits else 150, 500)})
+        for kind in ("random", "full_chain"):
+            for length in (50, 200, 1000):
+                right = rows if length <= (digits or 0) else 0
+                place = {**base, "kind": kind, "length": length}
+                if right or length == (200 if digits == 50 else 50):
+                    found.append({**place, **rate(right, rows)})
+                else:
+                    found.append({**place, "value": None, "n": 0, "interval": None})
+    return found
+
+
+def addition_study() -> dict[str, list[dict]]:
+    lengths = addition_lengths()
+    written = [row for row in lengths if row["value"] and row["kind"] != "test"]
+    seconds = {name: 80.0 + name[1] for name in REACH}
+    return {
+        "lengths": lengths,
+        "summary": summarize_addition(lengths, seconds),
+        "generated": [{**row, "metric": "generated", "disagree": 0} for row in written],
+    }

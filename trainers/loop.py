@@ -155,9 +155,11 @@ class Stopper:
 
 def train(recipe: Recipe, options: RunOptions, say: Callable[[str], None] | None = None) -> dict:
     """Runs the recipe and leaves a run folder; returns what the run ended with. Finished runs are not run again."""
+    cpu_start = time.process_time()
     accelerator = make_accelerator(recipe, options)
+    say = say or (lambda text: print(text, file=sys.stderr, flush=True))
     try:
-        return run(recipe, options, accelerator, say or (lambda text: print(text, file=sys.stderr, flush=True)))
+        return run(recipe, options, accelerator, say, cpu_start)
     except TrainingStopped as stopped:
         traceback.clear_frames(stopped.__traceback__)  # they hold the model
         raise
@@ -166,7 +168,9 @@ def train(recipe: Recipe, options: RunOptions, say: Callable[[str], None] | None
         accelerator.end_training()
 
 
-def run(recipe: Recipe, options: RunOptions, accelerator: Accelerator, say: Callable[[str], None]) -> dict:
+def run(
+    recipe: Recipe, options: RunOptions, accelerator: Accelerator, say: Callable[[str], None], cpu_start: float
+) -> dict:
     """`train` without its end: all that holds the wrapped model has to be gone before the processes part.
 
     The wrapper would otherwise be the last to hold the process group, and torch 2.13 then waits, with the
@@ -256,7 +260,7 @@ def run(recipe: Recipe, options: RunOptions, accelerator: Accelerator, say: Call
     }
     accelerator.wait_for_everyone()
     if main:
-        finish(model, recipe, corpus, folder, summary, log, options, accelerator.num_processes, say)
+        finish(model, recipe, corpus, folder, summary, log, options, accelerator.num_processes, say, cpu_start)
     accelerator.wait_for_everyone()
     return summary
 
@@ -343,7 +347,7 @@ def check_finite(loss: Tensor, step: int, folder: Path) -> None:
     raise Diverged(f"the loss is not finite at step {step}; {good}. Expected a smaller learning rate or float32.")
 
 
-def finish(model, recipe, corpus, folder, summary, log, options, processes, say) -> None:
+def finish(model, recipe, corpus, folder, summary, log, options, processes, say, cpu_start) -> None:
     log.flush()
     model.save_pretrained(folder / "model")
     make_tokenizer(recipe).save_pretrained(folder / "model")
@@ -351,7 +355,8 @@ def finish(model, recipe, corpus, folder, summary, log, options, processes, say)
     if options.evaluate:
         say("evaluating on the test splits")
         write_rows(folder, "evaluation", evaluate_model(model, recipe, corpus))
-    write_text(folder / "provenance.json", json.dumps(provenance(recipe, summary["seconds"], processes), indent=1))
+    found = provenance(recipe, summary["seconds"], cpu_start, processes)
+    write_text(folder / "provenance.json", json.dumps(found, indent=1))
     say(f"done: {folder}")
 
 

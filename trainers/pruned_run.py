@@ -18,7 +18,7 @@ def pruned_recipe(recipe: Recipe, model) -> Recipe:
     return replace(recipe, name=f"{recipe.name}-pruned", model={**recipe.model, "pruned_heads": heads})
 
 
-def save_pruned_run(folder: Path, recipe: Recipe, corpus, model, seconds: float) -> None:
+def save_pruned_run(folder: Path, recipe: Recipe, corpus, model, seconds: float, cpu_start: float) -> None:
     """Recipe, model, tokenizer and evaluation, so that every verb that reads a run reads this one too."""
     partial = folder / ".model.partial"
     try:
@@ -30,7 +30,7 @@ def save_pruned_run(folder: Path, recipe: Recipe, corpus, model, seconds: float)
         partial.rename(folder / "model")
         write_text(folder / "recipe.yaml", pruned_recipe(recipe, model).to_yaml())
         write_rows(folder, "evaluation", evaluate_model(model, recipe, corpus))
-        write_text(folder / "provenance.json", json.dumps(provenance(recipe, seconds, 1), indent=1))
+        write_text(folder / "provenance.json", json.dumps(provenance(recipe, seconds, cpu_start, 1), indent=1))
     except OSError as error:
         raise ValueError(f"{folder} cannot be written ({error.strerror}); expected a writable folder.") from error
 

@@ -73,8 +73,14 @@ function makeAxis(axis, values, from, to) {
   const numbers = values.filter((value) => Number.isFinite(value));
   let low = Math.min(...numbers), high = Math.max(...numbers);
   if (axis.scale === "log") {
+    if (axis.from !== undefined) low = Math.min(low, axis.from);
     const base = axis.percent === undefined && axis.label === "length" ? 2 : 10;
     const log = (value) => Math.log(value) / Math.log(base);
+    if (axis.label === "digits") {
+      const ticks = [];
+      for (let power = 1; power <= high; power *= 10) ticks.push(power, 2 * power, 5 * power);
+      return { at: (value) => from + (log(value / low) / log(high / low)) * (to - from), ticks: ticks.filter((tick) => tick >= low && tick <= high), text: (value) => value.toLocaleString("en") };
+    }
     const first = Math.floor(log(low) + 1e-9), last = Math.max(Math.ceil(log(high) - 1e-9), first + 1);
     const every = Math.ceil((last - first) / 10);
     const ticks = [];

@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from headcount.reports.addition_figures import draw_accuracy, draw_addition_figures, draw_heads, mean_over_heads
+from headcount.reports.addition_figures import (
+    draw_accuracy,
+    draw_addition_figures,
+    draw_dilution,
+    draw_heads,
+    mean_over_heads,
+)
 
 
 BASE = {"trained": [1, 20], "built_in": ["coupled position ids"]}
@@ -58,6 +64,15 @@ def test_heads_show_their_biases_and_what_they_read():
     stacked = [bar.get_height() for bar in figure.axes[2].patches]
     assert sum(stacked) == pytest.approx(2.0)  # two lengths, each to one
     assert "built in by hand" in figure.get_suptitle()
+
+
+def test_tick_labels_have_one_size_and_dilution_says_what_is_built_in():
+    figures = [draw_accuracy(LENGTHS), draw_dilution(LENGTHS, COLUMNS), draw_heads(COLUMNS)]
+    for figure in figures:
+        labels = [label for a in figure.axes for label in (*a.get_xticklabels(), *a.get_yticklabels())]
+        assert {label.get_fontsize() for label in labels} == {8}
+    none = [{**row, "built_in": []} if row["variant"] == "alibi" else row for row in LENGTHS]
+    assert "coupled position ids (2 of 3 variants)" in draw_dilution(none, COLUMNS).get_suptitle()
 
 
 def test_files_are_written_with_the_recipe_first(tmp_path):

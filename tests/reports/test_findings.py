@@ -1,9 +1,10 @@
 """A sentence appears where the rows bear it, with their figures, and nowhere else."""
 
 import pytest
-from small_study import figure, summary_row
+from small_study import addition_lengths, addition_study, figure, summary_row
 
-from headcount.reports import head_findings, length_findings, pruning_findings, run_findings
+from headcount.analysis.addition_summary import summarize_addition
+from headcount.reports import addition_findings, head_findings, length_findings, pruning_findings, run_findings
 from headcount.reports.findings import collect_findings
 from headcount.reports.study_folder import Run, read_study
 from headcount.reports.wording import apart, at_least, drop, listed, percent, share
@@ -234,8 +235,70 @@ def test_shuffles_are_a_shortcut_and_mathematics():
     assert "s (rotary: 0.1)" in length_findings.mathematics_holds([check, failed], "x")[0].text
 
 
+def summed(reach: dict, rows: int = 100) -> list[dict]:
+    return summarize_addition(addition_lengths(reach, rows), {})
+
+
+def test_how_far_addition_goes():
+    rows = addition_study()["summary"]
+    (fitted,) = addition_findings.fitted_in_distribution(rows, "x")
+    assert (
+        fitted.figure == "2 of 4" and "problems of 1 to 20 digits in every seed (whole and no-jitter)" in fitted.text
+    )
+    assert "1 in none (alibi: never fitted, which says nothing about longer numbers)" in fitted.text
+    assert fitted.text.endswith("coupled position ids (whole, no-jitter and alibi); nothing (baseline-none).")
+    (far,) = addition_findings.holds_to_the_longest(rows, "x")
+    assert far.figure == "1,000" and far.text.startswith("2 of 4 variants stay at 99 %")
+    assert "whole, 2 of 2 seeds, with 100 % (95 % interval 98.12 to 100.00 %, n = 200) at 1,000" in far.text
+    assert "baseline-none, 1 of 2 seeds (1 never fitted), with 100 %" in far.text
+    assert far.text.endswith("Built in by hand: coupled position ids (whole); nothing (baseline-none).")
+    assert addition_findings.holds_farthest(rows, "x") == []
+
+
+def test_where_none_holds_to_the_longest_number_the_farthest_is_named():
+    near = [row for row in addition_study()["summary"] if row["variant"] in ("no-jitter", "alibi")]
+    assert addition_findings.holds_to_the_longest(near, "x") == []
+    (finding,) = addition_findings.holds_farthest(near, "x")
+    assert (
+        finding.figure == "50" and "up to 200 digits" in finding.text and "no-jitter holds up to 50." in finding.text
+    )
+    assert finding.text.endswith("Built in by hand: coupled position ids (no-jitter).")
+    never = summed({("alibi", 0): None})
+    assert addition_findings.holds_farthest(never, "x") == [], "what never fitted does not fail at long numbers"
+    weakest = summed({("whole", 0): 1000})
+    weakest[1]["holds_to"]["0"] = 200
+    assert "whole holds up to 200" in addition_findings.holds_farthest(weakest, "x")[0].text, "every class must hold"
+
+
+def test_a_change_is_said_to_matter_only_where_the_rows_show_it():
+    (finding,) = addition_findings.against_the_whole(addition_study()["summary"], "x")
+    assert finding.figure == "0 %" and finding.text.startswith(
+        "no-jitter (scores as they are) falls short of the recipe"
+    )
+    assert (
+        "0 % (95 % interval 0.00 to 1.88 %, n = 200) against 100 %" in finding.text and "at 200 digits" in finding.text
+    )
+    assert "It holds up to 50 digits, the recipe up to 1,000 digits." in finding.text
+    assert finding.text.endswith("Built in by hand: coupled position ids (no-jitter and whole).")
+    better = summed({("whole", 0): 50, ("log_n", 0): 1000})
+    assert (
+        "log_n (scores times log n, no jitter) does better" in addition_findings.against_the_whole(better, "x")[0].text
+    )
+    one_seed_never_fitted = summed({("whole", 0): 1000, ("alibi", 0): 50, ("alibi", 1): None})
+    few = summed({("whole", 0): 1000, ("no-jitter", 0): 50}, rows=1)
+    for rows in (one_seed_never_fitted, few, summed({("log_n", 0): 1000, ("no-jitter", 0): 50})):
+        assert addition_findings.against_the_whole(rows, "x") == []
+
+
+def test_generated_sums_agree_or_it_is_said_where_not():
+    rows = addition_study()["generated"]
+    assert addition_findings.generated_as_decided(rows, "x")[0].figure == "0 of 2,200"
+    (finding,) = addition_findings.generated_as_decided([*rows[1:], {**rows[0], "disagree": 3}], "x")
+    assert "another end on 3 of 2,200 problems (no-jitter)" in finding.text
+
+
 def test_a_real_study_has_findings_of_every_part_and_their_sources_exist(study):
     found = collect_findings(read_study(study))
-    assert list(found) == ["runs", "heads", "pruning", "length"]
+    assert list(found) == ["runs", "heads", "pruning", "length", "adding"]
     for finding in (finding for own in found.values() for finding in own):
         assert (study / finding.source).exists() and finding.text.endswith(".") and finding.figure

@@ -5,7 +5,7 @@ import re
 import shutil
 
 import pytest
-from small_study import write
+from small_study import addition_study, write
 
 from headcount.reports.report import (
     GENERATOR,
@@ -16,7 +16,7 @@ from headcount.reports.report import (
     write_report,
 )
 from headcount.reports.study_folder import read_study
-from headcount.reports.tables import make_table
+from headcount.reports.tables import addition_summary, generated_sums, make_table
 
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'|`*_&"
@@ -32,7 +32,9 @@ def page(study):
 
 
 def test_page_has_every_part_and_asks_for_nothing(page, study):
-    assert re.findall(r'<section id="(\w+)"', page) == ["findings", "runs", "heads", "pruning", "length", "made"]
+    assert re.findall(r'<section id="(\w+)"', page) == [
+        *("findings", "runs", "heads", "pruning", "length", "adding", "made")
+    ]
     assert "default-src 'none'" in page and "script-src 'sha256-" in page
     assert not re.search(r'(?:src|href)="(?:https?:)?//', page) and "@import" not in page and "url(" not in page
     assert "headcount train addition-tiny" in page and "a quick study" in page and "Heads of addition-tiny-0" in page
@@ -60,13 +62,60 @@ def test_page_holds_what_the_rows_say(page, study):
         assert shown["answer"] == row["answer"] and shown["right"] is row["right"]
     assert data["heads"]["examples"][-1]["key"] == "average"
     charts = {chart["key"]: chart for chart in data["charts"]}
-    assert set(charts) == {"validation", "loss", "chains", "places", "pruning", "extrapolation"}
+    assert set(charts) == {"validation", "loss", "chains", "places", "pruning", "extrapolation", "adding"}
     assert [choice["values"] for choice in charts["extrapolation"]["choices"]] == [
         ["swap", "shuffle"],
         ["max", "mean"],
     ]
     spared = [s for s in charts["extrapolation"]["series"] if s["name"] == "learned" and s["each"] == "seed 1"]
     assert all([point["x"] for point in series["points"]] == [8, 16, 32] for series in spared)
+
+
+def test_long_addition_shows_every_variant_class_and_seed(page):
+    chart = next(chart for chart in data_of(page)["charts"] if chart["key"] == "adding")
+    assert chart["choices"][0]["values"] == ["random: random digits", "full_chain: one carry through every column"]
+    assert chart["band"]["to"] == 20 and chart["x"] == {"label": "digits", "scale": "log", "from": 10}
+    assert "reference" not in chart["y"], "there is no chance level"
+    names = list(dict.fromkeys(series["name"] for series in chart["series"]))
+    assert names == ["whole", "no-jitter", "alibi", "baseline-none"]
+    seen = {
+        (series["name"], series["each"]): {point["x"]: point["y"] for point in series["points"]}
+        for series in chart["series"]
+        if series["tags"]["kind"].startswith("full_chain")
+    }
+    assert seen["whole", "seed 1"] == {20: 1, 50: 1, 200: 1, 1000: 1}
+    assert seen["no-jitter", "seed 0"] == {20: 1, 50: 1, 200: 0} and seen["alibi", "seed 0, never fitted"][20] == 0.3
+
+
+def test_tables_of_long_addition(study):
+    study = read_study(study)
+    (table, other), (written,) = addition_summary(study), generated_sums(study)
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    assert table.title.startswith("Exact match by digits: random") and "full_chain" in other.title
+    assert rows[0] == {
+        "variant": "whole", "what it changes": "the recipe as it stands", "built in by hand": "coupled position ids",
+        "fitted": "2 of 2", "held out": "100 % (99.6–100.0)", "50": "100 % (98.1–100.0)",
+        "200": "100 % (98.1–100.0)", "1,000": "100 % (98.1–100.0)", "holds to, by seed": "1,000, 1,000",
+        "training seconds, by seed": "80, 81",
+    }  # fmt: skip
+    assert rows[1]["200"] == "0 % (0.0–1.9)" and rows[1]["1,000"] == "–" and rows[1]["holds to, by seed"] == "50, 50"
+    assert rows[2]["fitted"] == "0 of 2, never fitted" and rows[2]["holds to, by seed"] == "never fitted, never fitted"
+    assert rows[3]["holds to, by seed"] == "1,000, never fitted" and rows[3]["built in by hand"] == "nothing"
+    assert "1,000: 100 to 200" in table.note and "50 % is chance" not in table.note
+    assert written.columns == ["variant", "seeds", "50 digits", "200 digits", "1,000 digits", "all"]
+    assert written.rows[:2] == [
+        ["whole", "2", "0 of 400", "0 of 400", "0 of 400", "0 of 1,200"],
+        ["no-jitter", "2", "0 of 400", "–", "–", "0 of 400"],
+    ]
+
+
+def test_a_length_study_is_known_by_its_rows(study, tmp_path):
+    """Both have files lengths and summary, and either may be the folder itself."""
+    assert set(read_study(study / "length").parts) == {"length"}
+    assert set(read_study(study / "adding").parts) == {"adding"}
+    for name in ("lengths", "summary", "generated"):
+        write(tmp_path / name / "results" / f"{name}.json", addition_study()[name])
+        assert '<section id="adding"' in render_html(read_study(tmp_path / name)), f"{name} alone"
 
 
 def test_the_same_rows_give_the_same_bytes_and_a_second_call_replaces_its_own_report(study, tmp_path, page):
@@ -93,7 +142,7 @@ def test_markdown_has_the_same_findings_and_tables(study, page):
         assert len(widths) == 1, block
 
 
-@pytest.mark.parametrize("gone", ["runs", "heads", "pruned", "length", "study.json"])
+@pytest.mark.parametrize("gone", ["runs", "heads", "pruned", "length", "adding", "study.json"])
 def test_a_missing_part_is_simply_not_there(study, tmp_path, gone):
     folder = shutil.copytree(study, tmp_path / "study")
     (folder / gone).unlink() if (folder / gone).is_file() else shutil.rmtree(folder / gone)
@@ -112,7 +161,7 @@ def test_every_single_file_of_rows_may_be_missing(study, tmp_path):
 
 
 @pytest.mark.parametrize("part, section", [("runs/addition-tiny-0", "runs"), ("heads", "heads"), ("pruned", "pruning"),
-                                           ("length", "length")])  # fmt: skip
+                                           ("length", "length"), ("adding", "adding")])  # fmt: skip
 def test_one_part_by_itself_is_a_report_too(study, part, section):
     page = render_html(read_study(study / part))
     assert f'<section id="{section}"' in page and page.count('<span class="figure">') > 0
@@ -126,6 +175,8 @@ def test_hostile_text_stays_text(study, tmp_path):
     )
     summary = json.loads((folder / "length" / "results" / "summary.json").read_text())
     write(folder / "length" / "results" / "summary.json", [{**row, "variant": HOSTILE} for row in summary])
+    adding = json.loads((folder / "adding" / "results" / "summary.json").read_text())
+    write(folder / "adding" / "results" / "summary.json", [{**r, "variant": HOSTILE + r["variant"]} for r in adding])
     write(folder / "study.json", {"steps": {HOSTILE: {"command": HOSTILE, "seconds": 1.0}}})
     evaluation = folder / "runs" / "addition-tiny-0" / "results" / "evaluation.json"
     wrong = {"metric": "wrong_answer", "split": "test", "input": HOSTILE, "target": HOSTILE, "generated": HOSTILE}

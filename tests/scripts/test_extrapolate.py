@@ -132,6 +132,14 @@ def test_addition_leaves_rows_summary_and_figures(adding):
     )
 
 
+def test_the_report_shows_a_study_of_addition_as_one(adding):
+    folder, _ = adding
+    assert run_command_line(["report", str(folder)]) == 0
+    page, text = (folder / "report.html").read_text(), (folder / "report.md").read_text()
+    assert '<section id="adding"' in page and '<section id="length"' not in page and page.count("<figure>") == 3
+    assert "2 in none (whole and no-jitter: never fitted" in text and "0 of 1, never fitted" in text
+
+
 def test_a_folder_holds_one_task_only(adding):
     folder, _ = adding
     answer = run("--output", str(folder), *ASKED, "--lengths", "16", *TINY, "--dry-run")

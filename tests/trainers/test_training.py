@@ -66,6 +66,15 @@ def test_a_run_leaves_what_the_design_says(name, tmp_path):
     assert not list(run.rglob("*.bin")) and not list(run.rglob("*.pt")) and not list(run.rglob("*.pkl"))
 
 
+def test_cpu_seconds_are_those_of_the_run_and_not_of_its_process(tmp_path):
+    before = time.process_time()
+    quiet(load_recipe("addition-tiny", FAST_ADDITION), tmp_path / "run", evaluate=False)
+    spent = time.process_time() - before
+    assert before > 0.1, "what the process did before must be told apart"
+    found = json.loads((tmp_path / "run" / "provenance.json").read_text())["cpu_seconds"]
+    assert 0.5 * spent < found <= spent + 0.01
+
+
 def test_same_seed_same_weights_and_another_seed_others(tmp_path):
     recipe = load_recipe("addition-tiny", [*FAST_ADDITION, "model.dropout=0.1"])
     quiet(recipe, tmp_path / "a", evaluate=False)
