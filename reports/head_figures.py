@@ -20,6 +20,7 @@ TESTED = {
     "pruned": ("*", "pruned"),
     "control": ("X", "same small architecture from scratch"),
 }
+LONGEST_LEVEL = 3  # characters of a token that stands level under a map; with longer ones all stand upright
 MEASURES = {
     "diagonal": "diagonal",
     "previous_slot": "previous slot",
@@ -207,15 +208,22 @@ def draw_subsets(rows: list[dict]) -> Figure | None:
     return figure
 
 
+def shown(token: str) -> str:
+    return token.replace("<eos>", "end")
+
+
 def draw_maps(rows: list[dict], title: str) -> Figure:
     """All heads of the layers given, one row of panels per layer; rectangular maps, tokens on both axes."""
     columns = max(len(row["heads"]) for row in rows)
     size = 2.0 if max(len(row["keys"]) for row in rows) <= 20 else 3.0
-    width, height = 0.6 + (size + 0.5) * columns + 0.8, 0.8 + (size + 0.5) * len(rows)
+    words = any(len(shown(token)) > LONGEST_LEVEL for row in rows for token in row["keys"])
+    below = 0.9 if words else 0.5  # between two rows of panels
+    width, height = 0.6 + (size + 0.5) * columns + 0.8, 0.8 + (size + below) * len(rows)
     figure, panels = new_figure(width, height, rows=len(rows), columns=columns, layout=None, squeeze=False)
     figure.subplots_adjust(
-        left=0.65 / width, right=1 - 1.1 / width, bottom=0.5 / height, top=1 - 0.6 / height, wspace=0.3, hspace=0.3
-    )
+        left=0.65 / width, right=1 - 1.1 / width, bottom=below / height, top=1 - 0.6 / height, wspace=0.3,
+        hspace=(below + 0.1) / size,
+    )  # fmt: skip
     image = None
     for line, row in zip(panels, rows, strict=True):
         for axes in line[len(row["heads"]) :]:
@@ -225,9 +233,9 @@ def draw_maps(rows: list[dict], title: str) -> Figure:
             axes.set_title(f"{row['layer']}.{head}", fontsize=8)
             for axis, tokens in ((axes.xaxis, row["keys"]), (axes.yaxis, row["queries"])):
                 every = max(1, len(tokens) // 20)
-                names = [token.replace("<eos>", "end") for token in tokens[::every]]
-                axis.set_ticks(range(0, len(tokens), every), names, fontsize=6)
+                axis.set_ticks(range(0, len(tokens), every), [shown(token) for token in tokens[::every]], fontsize=6)
             axes.tick_params(length=0)
+            axes.tick_params(axis="x", rotation=90 if words else 0)
     for line in panels:
         line[0].set_ylabel("query", fontsize=7)
     for axes in panels[-1]:

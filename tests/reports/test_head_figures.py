@@ -1,6 +1,8 @@
 """Figures of the head study: what is in the rows is in the figure."""
 
-from headcount.reports.head_figures import draw_pruning
+import pytest
+
+from headcount.reports.head_figures import draw_maps, draw_pruning
 
 
 def test_pruning_figure_shows_both_curves_and_every_tested_model():
@@ -21,3 +23,15 @@ def test_pruning_figure_shows_both_curves_and_every_tested_model():
     assert "together (90.00 %, n = 100)" in labels[2] and "from scratch" in labels[4]
     assert axes.get_ylabel() == "free-running exact match (%)"
     assert all(float(tick).is_integer() for tick in axes.get_xticks())
+
+
+@pytest.mark.parametrize(("tokens", "rotation"), [(["5", "+", "<eos>"], 0), (["[CLS]", "the", "baker"], 90)])
+def test_words_under_a_map_stand_upright_and_do_not_overlap(tokens, rotation):
+    row = {"layer": "encoder.0.self", "heads": [0, 1], "weights": [[[1 / 3] * 3] * 3] * 2, "keys": tokens}
+    figure = draw_maps([{**row, "queries": tokens}], "a title")
+    figure.canvas.draw()
+    for axes in figure.axes[:2]:
+        labels = axes.get_xticklabels()
+        assert [label.get_rotation() for label in labels] == [rotation] * 3
+        boxes = [label.get_window_extent() for label in labels]
+        assert not any(first.overlaps(second) for first, second in zip(boxes, boxes[1:], strict=False))
