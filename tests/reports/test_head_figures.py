@@ -1,5 +1,7 @@
 """Figures of the head study: what is in the rows is in the figure."""
 
+import itertools
+
 import pytest
 
 from headcount.reports.head_figures import draw_maps, draw_pruning
@@ -34,4 +36,4 @@ def test_words_under_a_map_stand_upright_and_do_not_overlap(tokens, rotation):
         labels = axes.get_xticklabels()
         assert [label.get_rotation() for label in labels] == [rotation] * 3
         boxes = [label.get_window_extent() for label in labels]
-        assert not any(first.overlaps(second) for first, second in zip(boxes, boxes[1:], strict=False))
+        assert not any(first.overlaps(second) for first, second in itertools.pairwise(boxes))
