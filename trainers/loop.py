@@ -155,11 +155,10 @@ class Stopper:
 
 def train(recipe: Recipe, options: RunOptions, say: Callable[[str], None] | None = None) -> dict:
     """Runs the recipe and leaves a run folder; returns what the run ended with. Finished runs are not run again."""
-    cpu_start = time.process_time()
     accelerator = make_accelerator(recipe, options)
     say = say or (lambda text: print(text, file=sys.stderr, flush=True))
     try:
-        return run(recipe, options, accelerator, say, cpu_start)
+        return run(recipe, options, accelerator, say)
     except TrainingStopped as stopped:
         traceback.clear_frames(stopped.__traceback__)  # they hold the model
         raise
@@ -168,15 +167,13 @@ def train(recipe: Recipe, options: RunOptions, say: Callable[[str], None] | None
         accelerator.end_training()
 
 
-def run(
-    recipe: Recipe, options: RunOptions, accelerator: Accelerator, say: Callable[[str], None], cpu_start: float
-) -> dict:
+def run(recipe: Recipe, options: RunOptions, accelerator: Accelerator, say: Callable[[str], None]) -> dict:
     """`train` without its end: all that holds the wrapped model has to be gone before the processes part.
 
     The wrapper would otherwise be the last to hold the process group, and torch 2.13 then waits, with the
     interpreter's lock, for threads that wait for that lock.
     """
-    main = accelerator.is_main_process
+    cpu_start, main = time.process_time(), accelerator.is_main_process
     training, folder = recipe.training, options.output
 
     torch.manual_seed(training.seed)
