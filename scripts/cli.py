@@ -8,6 +8,7 @@ import typer
 
 from .. import __version__
 from . import data, env, evaluate, extrapolate, heads, ls, prune, push, report, study, train
+from .memory import keep_freed_memory
 
 
 app = typer.Typer(
@@ -46,6 +47,7 @@ def run(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     if not sys.stderr.isatty():  # bars only on a terminal: transformers, datasets and huggingface_hub read this
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    keep_freed_memory()
     try:
         return app(arguments or ["--help"], prog_name="headcount", standalone_mode=False) or 0
     except UserError as error:

@@ -133,8 +133,10 @@ FAMILY_WORK = {
 
 
 def main() -> None:
+    from headcount.scripts.memory import keep_freed_memory
     from headcount.trainers.loop import Interrupted, TrainingStopped
 
+    keep_freed_memory()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a study in the background is started without it
     answers, sys.stdout = sys.stdout, sys.stderr  # whatever a library prints is no answer
     for line in sys.stdin:

@@ -1,0 +1,33 @@
+"""Memory of freed tensors is used again, instead of being taken from the system page by page."""
+
+import json
+import platform
+import subprocess
+import sys
+
+import pytest
+
+
+PROGRAM = """
+import json, resource, sys
+import torch
+from headcount.scripts.memory import keep_freed_memory
+
+kept = sys.argv[1] == "keep" and keep_freed_memory()
+for _ in range(40):
+    first = torch.ones(2**22)  # 16 MB
+    second = first + 1
+    ((first * second).cumsum(0) + second).sum()
+print(json.dumps({"kept": kept, "pages": resource.getrusage(resource.RUSAGE_SELF).ru_minflt}))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
+def test_large_tensors_use_freed_memory_again():
+    def run(how: str) -> dict:
+        answer = subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, check=True)
+        return json.loads(answer.stdout)
+
+    plain, kept = run("plain"), run("keep")
+    assert kept["kept"] and not plain["kept"]
+    assert kept["pages"] < plain["pages"] / 3  # importing torch takes pages too
