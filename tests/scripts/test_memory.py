@@ -19,12 +19,12 @@ def pages():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 def work():
-    first = torch.ones(2**22)  # 16 MB
+    first = torch.ones(2**21)  # 8 MB
     second = first + 1
     return ((first * second).cumsum(0) + second).sum()
 
 before = pages()
-for _ in range(60):
+for _ in range(200):
     work()
 print(json.dumps({"kept": kept, "pages": pages() - before}))
 """
