@@ -8,6 +8,7 @@ from pathlib import Path
 from .drawing import COLORS, DASHES, MARKERS, new_figure, save_figure, tidy
 
 
+MOST_BANDS = 6  # variants in one panel whose intervals can still be told apart
 KIND_TITLES = {"swap": "two neighbours exchanged", "move": "one element moved", "shuffle": "random order"}
 POOLING_ORDER = ("mean", "max", "violation")
 COLUMNS = 4
@@ -115,7 +116,7 @@ def label_series(figure, poolings: list[str]) -> None:
 def draw_dilution(rows: list[dict]):
     """Entropy and weight on the decisive neighbour by variant, pooled signal by pooling."""
     figure, axes = panels(
-        ["attention entropy / log L", "weight on the exchanged neighbour", "shift of the pooled vector"], 4.0, 3.4
+        ["attention entropy / log L", "weight on the exchanged neighbour", "shift of the pooled vector"], 4.2, 4.2
     )
     pooling = "max" if any(row["pooling"] == "max" for row in rows) else rows[0]["pooling"]
     variants = [variant for (variant,) in by([row for row in rows if row["pooling"] == pooling], "variant")]
@@ -126,7 +127,7 @@ def draw_dilution(rows: list[dict]):
                 [r for r in shown if r["variant"] == variant and r["metric"] == metric], "seed"
             ).items():
                 head = best_head([r for r in shown if r["variant"] == variant and r["seed"] == seed[0]])
-                line(axis, [r for r in own if is_head(r, head)], number, variant)
+                line(axis, [r for r in own if is_head(r, head)], number, variant, len(variants) <= MOST_BANDS)
         axis.set_ylim(-0.03, 1.03)
     poolings = poolings_of(rows)
     best = "alibi_directional" if "alibi_directional" in variants else variants[0]
@@ -149,7 +150,11 @@ def draw_dilution(rows: list[dict]):
     axes[2].legend(*unique_handles(axes[2]), fontsize=7.5, frameon=False)
     axes[0].set_ylabel(f"{pooling} pooling, head found at length {lengths[0]}", fontsize=8)
     axes[2].set_ylabel(f"{best}, Euclidean", fontsize=8)
-    figure.suptitle("What one exchanged pair leaves behind as the sequence grows; one line per seed", fontsize=11)
+    bands = "bands" if len(variants) <= MOST_BANDS else "bands on the right"
+    figure.suptitle(
+        f"What one exchanged pair leaves behind as the sequence grows; one line per seed; {bands}: 95 % intervals",
+        fontsize=10,
+    )
     return figure
 
 
@@ -165,7 +170,7 @@ def is_head(row: dict, head: tuple[str, str]) -> bool:
     return row["head"] == head[0] and row.get("looks", head[1]) == head[1]
 
 
-def line(axis, rows: list[dict], number: int, label: str) -> None:
+def line(axis, rows: list[dict], number: int, label: str, band: bool = True) -> None:
     rows = sorted(rows, key=lambda row: row["length"])
     x, y = [row["length"] for row in rows], [row["value"] for row in rows]
     low = [row["interval"][0] if row["interval"] else row["value"] for row in rows]
@@ -173,7 +178,8 @@ def line(axis, rows: list[dict], number: int, label: str) -> None:
     color = COLORS[number % len(COLORS)]
     dash = DASHES[number // len(COLORS) % len(DASHES)]
     axis.plot(x, y, color=color, marker=MARKERS[number % len(MARKERS)], ls=dash, ms=3.5, lw=1.0, label=label)
-    axis.fill_between(x, low, high, color=color, alpha=0.12, lw=0)
+    if band:
+        axis.fill_between(x, low, high, color=color, alpha=0.12, lw=0)
 
 
 def unique_handles(axis) -> tuple[list, list[str]]:

@@ -73,7 +73,8 @@ def draw_scores(rows: list[dict]):
 def best_cell(neighbour: list[dict], summary: list[dict]) -> list[dict]:
     """The rows of one cell: of the variant that holds furthest on `swap` by its worst seed, then by accuracy.
 
-    Among its seeds, the one with most weight on the neighbour.
+    Among its seeds, the one with most weight on the neighbour. Violation pooling compares neighbours without a head,
+    and is shown only where there is nothing else.
     """
     reach = {
         (row["variant"], row["pooling"]): (
@@ -83,7 +84,8 @@ def best_cell(neighbour: list[dict], summary: list[dict]) -> list[dict]:
         for row in summary
         if row["kind"] == "swap"
     }
-    cells = by(neighbour, "variant", "pooling", "seed")
+    learned = [row for row in neighbour if row["pooling"] != "violation"]
+    cells = by(learned or neighbour, "variant", "pooling", "seed")
     if not cells:
         return []
     return max(cells.values(), key=lambda rows: (reach[rows[0]["variant"], rows[0]["pooling"]], rows[0]["value"]))
@@ -101,7 +103,7 @@ def draw_neighbour_head(rows: list[dict]):
         pair = row["position"] - first
         query, key = (pair + 1, pair) if row["looks"] == "back" else (pair, pair + 1)
         axis.plot([key], [query], marker="s", ms=13, mfc="none", mec="#D55E00", mew=1.6)
-        axis.set_title(f"length {row['length']}: values {first} to {first + size - 1}", fontsize=9)
+        axis.set_title(f"length {row['length']:,}: places {first} to {first + size - 1}", fontsize=9)
         axis.set_xlabel("key (its value)", fontsize=8)
         axis.set_ylabel("query (its value)", fontsize=8)
         near = {int(d): w for d, w in row["by_distance"].items() if d != "further"}
