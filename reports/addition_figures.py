@@ -83,7 +83,7 @@ def draw_accuracy(rows: list[dict]):
         axis.tick_params(labelbottom=True, labelleft=True)
     figure.supylabel("exact match, free-running, %", fontsize=9)
     handles, labels = unique_handles(axes[0])
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(axes)), fontsize=8, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     figure.suptitle(
         f"Addition beyond the training length; one line per seed, 95 % intervals\n"
         f"grey: trained; first point: held-out problems of those lengths\n{built_in_words(rows)}",
