@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from datasets import ClassLabel, Features, List, Value
 
-from .addition_options import HARD_PART, AdditionOptions, group_sizes
+from .addition_options import HARD_PART, HELD_OUT_PART, AdditionOptions, group_sizes
 from .addition_text import addition_texts, number_column
 from .arrow_columns import list_column, name_column, string_column
 from .carry_groups import NINES
@@ -170,7 +170,7 @@ class AdditionCorpus:
         for split in ("test", "validation"):
             size = getattr(options, split)
             if size:
-                chunks = self._mixed_chunks(split, sources, size, held_out.keys, keep_keys=True)
+                chunks = self._mixed_chunks(split, sources, size, held_out.keys, keep_keys=True, part=HELD_OUT_PART)
                 held_out.splits[split] = Problems.concatenate(list(chunks))
         if options.hard:
             groups = self._group_sources("hard")

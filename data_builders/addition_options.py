@@ -10,6 +10,7 @@ from .option_checks import check_flag, check_name, check_whole_number
 
 MOST_DIGITS = 10_000
 MOST_EXHAUSTIVE_DIGITS = 4
+HELD_OUT_PART = 4  # at most one problem in four of two operand lengths goes to `test`, and one to `validation`
 HARD_PART = 3  # at most one problem in three of a group goes to `hard`, so that training still meets the group
 
 

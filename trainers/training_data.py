@@ -22,6 +22,7 @@ from .recipe import Recipe
 
 Batch = dict[str, Tensor]
 SORT_WINDOW = 50  # batches among which rows are sorted by length
+MOST_DRAWS = 200  # for one batch, if they bring less than one problem each
 
 
 class FixedRows:
@@ -95,6 +96,11 @@ class FreshAddition:
         shares = self.recipe.training.nine_shares
         found, have = [], 0
         while have < self.batch_size:
+            if len(found) >= MOST_DRAWS and have < len(found):
+                raise ValueError(
+                    f"nearly all problems of {width} digits are held out; expected a larger data.min_digits, or fewer "
+                    "rows in data.test, data.validation and data.hard."
+                )
             part = math.ceil(self.batch_size / len(shares)) + 4
             problems = Problems.concatenate([sample_addition(rng, part, width, nine_share=share) for share in shares])
             problems = problems[rng.permutation(len(problems))]

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -347,6 +348,21 @@ def test_fresh_addition_never_shows_a_held_out_problem():
         assert rows.shape == (512, 6)
         seen = {frozenset((10 * r[0] + r[1], 10 * r[3] + r[4])) for r in (rows - 3).tolist()}
         assert not seen & held_out
+
+
+def test_every_width_of_fresh_addition_has_problems_left_to_train_on():
+    recipe = load_recipe("addition-long-10")
+    batches = make_batches(recipe, make_corpus(recipe))
+    widths = {(batches(step)["input_ids"].shape[1] - 5) // 3 for step in range(60)}
+    assert widths == set(range(1, 11))
+
+
+def test_a_width_that_is_held_out_whole_is_an_error(monkeypatch):
+    recipe = load_recipe("addition-long-10")
+    corpus = make_corpus(recipe)
+    monkeypatch.setattr(corpus, "is_held_out", lambda problems: np.ones(len(problems), bool))
+    with pytest.raises(ValueError, match=r"nearly all problems of \d+ digits are held out; expected a larger"):
+        make_batches(recipe, corpus)(0)
 
 
 def test_orthogonalize_brings_singular_values_near_one():
