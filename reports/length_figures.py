@@ -222,9 +222,11 @@ def draw_shifts(rows: list[dict]):
     figure, axis = new_figure(7.2, 4.2)
     tidy(axis)
     axis.axhline(0.5, color="#666666", lw=0.8, ls=":")
-    for number, (variant,) in enumerate(by(chosen, "variant")):
-        for series in by([row for row in chosen if row["variant"] == variant], "seed").values():
-            line(axis, [{**row, "length": row["shift"]} for row in series], number, variant)
+    variants = by(chosen, "variant")
+    for number, ((variant,), own) in enumerate(variants.items()):
+        for series in by(own, "seed").values():
+            rows_by_shift = [{**row, "length": row["shift"]} for row in series]
+            line(axis, rows_by_shift, number, variant, len(variants) <= MOST_BANDS)
     axis.set_xscale("symlog", base=2, linthresh=1)
     ticks = sorted({row["shift"] for row in chosen})
     axis.set_xticks(ticks, [f"{tick:,}" for tick in ticks], fontsize=8)
@@ -234,5 +236,8 @@ def draw_shifts(rows: list[dict]):
     axis.set_ylim(0.4, 1.03)
     legend = unique_handles(axis)
     axis.legend(*legend, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7.5, frameon=False)
-    axis.set_title(f"The same short sequences at other positions; {pooling} pooling, one line per seed", fontsize=10)
+    axis.set_title(
+        f"The same short sequences at other positions; {pooling} pooling, a line per seed, n = {chosen[0]['n']} each",
+        fontsize=9,
+    )
     return figure
