@@ -17,6 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from training import adamw, our_steps
 
 from headcount import HeadcountConfig, HeadcountForSequenceClassification
+from headcount.scripts.memory import keep_freed_memory
 from headcount.trainers.model_building import make_model
 from headcount.trainers.recipe import load_recipe
 from headcount.trainers.training_data import make_batches, make_corpus
@@ -118,5 +119,6 @@ def slope(x: list[float], y: list[float]) -> float:
 
 
 def measure(seconds: float) -> list[dict]:
+    keep_freed_memory()  # as the command `headcount train` does
     torch.manual_seed(0)
     return [*attained(0.5 * seconds), *by_operator(), *growth(0.4 * seconds)]

@@ -4,6 +4,7 @@ A machine that is busy with other things, or that slows down when it is warm, is
 """
 
 import json
+import multiprocessing
 import os
 import platform
 import statistics
@@ -17,7 +18,7 @@ import torch
 from headcount.trainers.run_folder import commit, cpu_name, write_text
 
 
-Ways = dict[str, Callable[[], object]]
+Ways = dict[str, Callable[..., object]]
 LEAST_ROUNDS, MOST_ROUNDS = 3, 15
 PEERS = Path(__file__).with_name("peers.txt")
 
@@ -39,6 +40,34 @@ def take_turns(ways: Ways, seconds: float) -> dict[str, list[float]]:
                 times[name].append(time.perf_counter() - start)
         number += 1
     return times
+
+
+class Apart:
+    """A way that has a process of its own, as its user would start it: what one sets up is no help to the others.
+
+    The process calls `make(*arguments)` once; after that a call here is a call of what it got there.
+    """
+
+    def __init__(self, make: Callable[..., Callable[[], object]], *arguments):
+        context = multiprocessing.get_context("spawn")
+        self.line, other_end = context.Pipe()
+        self.process = context.Process(target=serve, args=(other_end, make, arguments), daemon=True)
+        self.process.start()
+        other_end.close()  # so that a process that dies is noticed here
+
+    def __call__(self) -> object:
+        self.line.send(True)
+        return self.line.recv()
+
+    def close(self) -> None:
+        self.line.send(False)
+        self.process.join()
+
+
+def serve(line, make: Callable[..., Callable[[], object]], arguments: tuple) -> None:
+    work = make(*arguments)
+    while line.recv():
+        line.send(work())
 
 
 def compare(work: str, times: dict[str, list[float]], ours: str, per: int = 1, **facts) -> list[dict]:

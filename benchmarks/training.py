@@ -1,7 +1,8 @@
 """One training step of addition, batch 64 and 512: the loop of `headcount train` against raw loops and a trainer.
 
-AdamW, clipping and batches are the same everywhere. Ours is the whole step as a run does it, with seeding, schedule
-and accuracy; the recipe's own optimizer, Muon, does more work per step and is shown by itself.
+AdamW, clipping and batches are the same everywhere, and every way has a process of its own. Ours is the whole step as
+a run does it, with seeding, schedule and accuracy; the recipe's own optimizer, Muon, does more work per step and is
+shown by itself.
 """
 
 import tempfile
@@ -11,8 +12,9 @@ from pathlib import Path
 
 import torch
 from adders import ADDERS, PACKAGES, Bart, make_optimizer, step
-from timing import absent, compare, take_turns, version
+from timing import Apart, absent, compare, take_turns, version
 
+from headcount.scripts.memory import keep_freed_memory
 from headcount.trainers.loop import RunOptions, make_accelerator, training_step
 from headcount.trainers.model_building import make_model
 from headcount.trainers.optimizers import OPTIMIZERS
@@ -21,7 +23,7 @@ from headcount.trainers.training_data import make_batches, make_corpus
 
 
 STEPS = {64: 12, 512: 2}  # in one turn
-OURS = "headcount train, AdamW"
+OURS, TRAINER = "headcount train, AdamW", "Seq2SeqTrainer, BART"
 
 
 def adamw(recipe: Recipe) -> Recipe:
@@ -88,25 +90,44 @@ def trainer_steps(rows: dict, batch_size: int, count: int):
     return work
 
 
+def ours(batch_size: int, optimizer: str):
+    keep_freed_memory()  # as the command `headcount train` does
+    recipe, batches = batches_of(batch_size)
+    return our_steps(adamw(recipe) if optimizer == "AdamW" else recipe, batches, STEPS[batch_size])
+
+
+def raw_loop(batch_size: int, name: str):
+    return raw_steps(ADDERS[name], batches_of(batch_size)[1], STEPS[batch_size])
+
+
+def trainer(batch_size: int):
+    return trainer_steps(batches_of(batch_size)[1].rows, batch_size, STEPS[batch_size])
+
+
+def batches_of(batch_size: int):
+    recipe = load_recipe("addition", [f"training.batch_size={batch_size}"])
+    return recipe, make_batches(recipe, make_corpus(recipe))
+
+
 def measure(seconds: float) -> list[dict]:
     found = []
     for batch_size, count in STEPS.items():
         work = f"training step, addition, batch {batch_size}"
-        recipe = load_recipe("addition", [f"training.batch_size={batch_size}"])
-        batches = make_batches(recipe, make_corpus(recipe))
-        ways = {
-            OURS: our_steps(adamw(recipe), batches, count),
-            "headcount train, Muon": our_steps(recipe, batches, count),
+        apart = {
+            OURS: Apart(ours, batch_size, "AdamW"),
+            "headcount train, Muon": Apart(ours, batch_size, "Muon"),
+            TRAINER: Apart(trainer, batch_size),
         }
-        for name, make in ADDERS.items():
+        for name in ADDERS:
             if name in PACKAGES and version(PACKAGES[name]) is None:
                 found.append(absent(work, name, "not installed"))
             else:
-                ways[f"raw loop, {name}"] = raw_steps(make, batches, count)
+                apart[f"raw loop, {name}"] = Apart(raw_loop, batch_size, name)
         inside: list[float] = []
-        trainer = trainer_steps(batches.rows, batch_size, count)
-        ways["Seq2SeqTrainer, BART"] = lambda run=trainer, into=inside: into.append(run())
+        ways = {**apart, TRAINER: lambda call=apart[TRAINER], into=inside: into.append(call())}
         times = take_turns(ways, seconds / len(STEPS))
-        times["Seq2SeqTrainer, BART"] = inside[1:]  # what it took inside; the first is the warm-up
+        times[TRAINER] = inside[1:]  # what it took inside; the first is the warm-up
         found += compare(work, times, OURS, per=count, batch=batch_size)
+        for way in apart.values():
+            way.close()
     return found

@@ -1,5 +1,6 @@
 """One transformer layer: self-attention, cross-attention in a decoder that reads an encoder, feed-forward network."""
 
+import torch
 from torch import Tensor, nn
 from transformers.activations import ACT2FN
 from transformers.cache_utils import Cache
@@ -10,6 +11,10 @@ from .attention import HeadcountAttention
 
 
 class FeedForward(nn.Module):
+    """Every token by itself, so without gradients a processor takes as many at a time as its cache holds."""
+
+    rows_at_once = 2048
+
     def __init__(self, config: HeadcountConfig):
         super().__init__()
         self.up_proj = nn.Linear(config.hidden_size, config.intermediate_size)
@@ -17,7 +22,20 @@ class FeedForward(nn.Module):
         self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size)
 
     def forward(self, hidden_states: Tensor) -> Tensor:
+        rows = hidden_states.shape[:-1].numel()
+        if rows <= self.rows_at_once or hidden_states.device.type != "cpu" or not self._may_divide():
+            return self._feed(hidden_states)
+        parts = hidden_states.reshape(rows, -1).split(self.rows_at_once)
+        return torch.cat([self._feed(part) for part in parts]).view_as(hidden_states)
+
+    def _feed(self, hidden_states: Tensor) -> Tensor:
         return self.down_proj(self.activation(self.up_proj(hidden_states)))
+
+    def _may_divide(self) -> bool:
+        """Gradients want it whole, and so do hooks, which would see parts."""
+        if torch.is_grad_enabled() or torch.compiler.is_compiling():
+            return False
+        return not any(module._forward_hooks or module._forward_pre_hooks for module in self.children())
 
 
 class HeadcountLayer(GradientCheckpointingLayer):

@@ -2,8 +2,10 @@
 
 import importlib
 import json
+import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import adders
@@ -82,3 +84,21 @@ def test_the_table_says_where_a_peer_is_faster_and_what_was_not_measured(tmp_pat
     assert "not measured: not installed" in written and "ERROR: no such package" in written
     assert "Not measured in this run: startup, data" in written
     assert (tmp_path / "figures" / "benchmarks.png").stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("ratios", "state"), [((2.1, 1.6), "reached"), ((2.1, 1.4), "partly"), ((1.2, 1.4), "missed")]
+)
+def test_the_lowest_ratio_decides_about_a_goal(ratios, state):
+    works = ("training step, addition, batch 64", "training step, addition, batch 640")
+    rows = [{"work": works[0], "way": f"raw loop, {i}", "ratio": ratio} for i, ratio in enumerate(ratios)]
+    rows += [{"work": works[1], "way": "raw loop, 9", "ratio": 0.1}, timing.absent(works[0], "raw loop, x", "gone")]
+    (line,) = table.goal_lines(rows)
+    assert state in line and f"{min(ratios):.2f}x to {max(ratios):.2f}x" in line
+
+
+def test_a_way_apart_runs_in_a_process_of_its_own():
+    apart = timing.Apart(partial, os.getpid)
+    assert apart() == apart() != os.getpid()
+    apart.close()
+    assert apart.process.exitcode == 0
