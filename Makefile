@@ -31,8 +31,7 @@ style: install ## format and fix what can be fixed
 
 bench: $(BENCH)/installed ## measure speed side by side with peers, at most 20 minutes; writes docs/benchmarks.md
 	$(BENCH)/bin/python benchmarks/peers.py
-	$(BENCH)/bin/python benchmarks/run.py
-	$(BENCH)/bin/python benchmarks/table.py
+	$(BENCH)/bin/python benchmarks/run.py; status=$$?; $(BENCH)/bin/python benchmarks/table.py && exit $$status
 
 $(BENCH)/installed: setup.cfg pyproject.toml constraints.txt benchmarks/peers.txt
 	$(PYTHON) -m venv $(BENCH)

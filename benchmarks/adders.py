@@ -1,7 +1,7 @@
 """What a user would take instead for addition: the same size (2+2 layers, 4 heads, d=128, ff=512) out of other parts.
 
-Every model is called as `model(input_ids, labels)` and gives the loss and the logits (B, T, vocabulary). No dropout,
-and otherwise the defaults of its library, initialization included.
+Every model is called as `model(input_ids, labels)` and gives the loss and the logits (B, T, vocabulary). ReLU, no
+dropout, and otherwise the defaults of its library, initialization included.
 """
 
 import warnings
@@ -85,7 +85,7 @@ class XTransformers(nn.Module):
 
         def side(name: str) -> dict:
             options = {"num_tokens": ADDITION_VOCABULARY, "depth": LAYERS, "heads": HEADS, "max_seq_len": LENGTH}
-            options |= {"attn_dim_head": WIDTH // HEADS, "attn_flash": True, "ff_relu_squared": False}
+            options |= {"attn_dim_head": WIDTH // HEADS, "attn_flash": True, "ff_custom_activation": nn.ReLU()}
             return {f"{name}_{option}": value for option, value in options.items()}
 
         self.model = XTransformer(dim=WIDTH, ignore_index=-100, pad_value=PAD, **side("enc"), **side("dec"))

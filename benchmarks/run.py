@@ -64,6 +64,7 @@ def main() -> None:
     failed = []
     for name in names:
         print(f"== {name}", flush=True)
+        (options.output / f"{name}.json").unlink(missing_ok=True)  # an old figure is no answer to a failure
         command = [sys.executable, __file__, "--inside", name, "--scale", str(options.scale)]
         if subprocess.run([*command, "--output", str(options.output)]).returncode:
             failed.append(name)

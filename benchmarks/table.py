@@ -5,6 +5,7 @@ python benchmarks/table.py --results /tmp/bench --output /tmp/bench
 """
 
 import argparse
+import ast
 import json
 from pathlib import Path
 
@@ -22,9 +23,10 @@ DOCS = Path(__file__).parent.parent / "docs"
 HEAD = """# Speed, side by side
 
 Made by `make bench` from `benchmarks/results/*.json`, which keep the raw numbers; do not edit by hand. All ways to do
-a work take turns in one process, and a ratio is taken within a round: *2.00x* says that this way took twice as long as
-the one it is compared with, which is headcount's (1.00x); the range is over the rounds. Warm-up is not counted.
-float32 everywhere, the same tokens, batches, sizes and threads. **Below 1x the other way is faster.**
+a work take turns, and a ratio is taken within a round: *2.00x* says that this way took twice as long as the one it is
+compared with, which is headcount's (1.00x); the range is over the rounds. Warm-up is not counted. float32 everywhere,
+the same tokens, batches, sizes and threads. **Below 1x the other way is faster.** Where nothing else is said, a table
+is of one process.
 """
 
 
@@ -53,6 +55,9 @@ GOALS = [
 ]
 
 
+NO_PEERS = ("cold start: command line",)  # imports, to compare with; they do not do the same work
+
+
 def load(folder: Path) -> dict[str, dict]:
     """Benchmark -> its result file; those that have not been measured are left out."""
     found = {name: folder / f"{name}.json" for name in BENCHMARKS}
@@ -71,13 +76,15 @@ def line(row: dict) -> str:
         return f"| {row['work']} | {row['way']} | - | not measured: {row['absent']} | |"
     if "ratio" in row:
         low, high = row["ratio_range"]
-        reached = "" if all(row.get("reached", [True])) else ", target not always reached"
+        both = [*row.get("reached", []), *row.get("ours_reached", [])]
+        reached = "" if all(both) else ", target not always reached"
         ratio = f"{row['ratio']:.2f}x ({low:.2f} to {high:.2f})"
         if row["way"] == row["compared_with"]:
             ratio = "1.00x"
         elif high < 1:
             ratio = f"**{ratio}**"
-        return f"| {row['work']} | {row['way']} | {duration(row['seconds'])} | {ratio}{reached} | {row['rounds']} |"
+        time = f"{duration(row['seconds'])} {row.get('unit', '')}".strip()
+        return f"| {row['work']} | {row['way']} | {time} | {ratio}{reached} | {row['rounds']} |"
     note = ""
     if "share_of_matrix_product" in row:
         low, high = row["share_range"]
@@ -90,13 +97,26 @@ def line(row: dict) -> str:
     return f"| {row['work']} | {row['way']} | {row['value']:.3g} {row['unit']} | {note} | {row.get('rounds', '')} |"
 
 
+def about(name: str) -> str:
+    """What the module of a benchmark says about itself."""
+    return ast.get_docstring(ast.parse(Path(__file__).with_name(f"{name}.py").read_text()))
+
+
+def short(commit: str | None) -> str:
+    """Twelve digits, and whether there were changes beside it."""
+    number, dirty, _ = (commit or "unknown").partition("-dirty")
+    return number[:12] + dirty
+
+
 def goal_lines(rows: list[dict]) -> list[str]:
     found = []
     for work, way, least in GOALS:
         # "batch 64" is the start of "batch 640" too, so a name has to end there or go on with a comma.
         fits = [row for row in rows if way in row["way"] and f"{row['work']},".startswith((f"{work},", f"{work} "))]
         values = [row.get("ratio", row.get("share_of_matrix_product")) for row in fits if "absent" not in row]
-        if values:
+        if not values:
+            found.append(f"| {work} | {way} | {least:g} | not measured | |")
+        else:
             low, high, share = min(values), max(values), "share_of_matrix_product" in fits[0]
             show = (lambda value: f"{100 * value:.0f} %") if share else (lambda value: f"{value:.2f}x")
             span = show(low) if len(values) == 1 else f"{show(low)} to {show(high)}"
@@ -121,12 +141,13 @@ def text(results: dict[str, dict], peers: dict) -> str:
         machine = result["machine"]
         versions = ", ".join(f"{package} {number}" for package, number in machine["versions"].items() if number)
         parts.append(f"## {name.replace('_', ' ')}\n")
+        parts.append(f"{about(name)}\n")
         parts.append("| work | way | time or value | against headcount | rounds |\n|---|---|---|---|---|")
         parts[-1] += "".join(f"\n{line(row)}" for row in result["rows"]) + "\n"
         parts.append(
             f"{machine['processor']}, {machine['threads']} of {machine['cores']} cores, load "
             f"{machine['load_average']:.1f} at the start, {machine['measured_at']}, "
-            f"commit {(machine['commit'] or 'unknown')[:12]}; {versions}.\n"
+            f"commit {short(machine['commit'])}; {versions}.\n"
         )
     return "\n".join(parts)
 
@@ -134,7 +155,7 @@ def text(results: dict[str, dict], peers: dict) -> str:
 def draw(results: dict[str, dict], path: Path) -> None:
     """One dot per peer and work, with the range over the rounds; right of the line headcount is faster."""
     rows = [row for result in results.values() for row in result["rows"] if "ratio" in row]
-    rows = [row for row in rows if row["way"] != row["compared_with"] and not row["way"].startswith("headcount")]
+    rows = [row for row in rows if not row["way"].startswith("headcount") and row["work"] not in NO_PEERS]
     if not rows:
         raise ValueError("the results hold no ratio to draw; expected at least one benchmark with a peer.")
     figure, axes = plt.subplots(figsize=(9, 1.2 + 0.2 * len(rows)), layout="constrained")

@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import platform
+import random
 import statistics
 import time
 from collections.abc import Callable
@@ -23,21 +24,22 @@ LEAST_ROUNDS, MOST_ROUNDS = 3, 15
 PEERS = Path(__file__).with_name("peers.txt")
 
 
-def take_turns(ways: Ways, seconds: float) -> dict[str, list[float]]:
+def take_turns(ways: Ways, seconds: float, warm_up: Ways | None = None) -> dict[str, list[float]]:
     """Seconds of every way in every round, after one round of warm-up that is not counted.
 
-    Every round starts with another way. Rounds go on until the time is up; there are at least three.
+    Every round has an order of its own, so that nobody always comes after the same one. Rounds go on until the time is
+    up; there are at least three. `warm_up` is less of the same work, where once is long enough.
     """
+    end = time.perf_counter() + seconds
+    for way in (warm_up or ways).values():
+        way()
     times: dict[str, list[float]] = {name: [] for name in ways}
-    names, end = list(ways), time.perf_counter() + seconds
     number = 0
-    while number <= LEAST_ROUNDS or (number <= MOST_ROUNDS and time.perf_counter() < end):
-        shift = number % len(names)
-        for name in names[shift:] + names[:shift]:
+    while number < LEAST_ROUNDS or (number < MOST_ROUNDS and time.perf_counter() < end):
+        for name in random.Random(number).sample(list(ways), len(ways)):
             start = time.perf_counter()
             ways[name]()
-            if number:
-                times[name].append(time.perf_counter() - start)
+            times[name].append(time.perf_counter() - start)
         number += 1
     return times
 
