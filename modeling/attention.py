@@ -90,7 +90,7 @@ def are_many_and_short(query: Tensor, key: Tensor, attention_mask: Tensor | None
     """
     if query.device.type != "cpu" or query.dtype != torch.float32 or torch.compiler.is_compiling():
         return False
-    many, short = query.shape[0] * query.shape[1] >= 128, 1 < query.shape[2] and key.shape[2] <= 16
+    many, short = query.shape[0] * query.shape[1] >= 128, query.shape[2] > 1 and key.shape[2] <= 16
     trained_bias = attention_mask is not None and attention_mask.requires_grad
     return many and short and not trained_bias and torch.get_num_threads() > 1
 
