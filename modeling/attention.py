@@ -72,27 +72,12 @@ def sdpa_attention(
     is_causal: bool = False,
 ) -> tuple[Tensor, None]:
     """The same by torch's fused kernel, which keeps no maps. Gates work here too: they act on the heads' outputs."""
-    if are_many_and_short(query, key, attention_mask):
-        written_out = eager_attention(query, key, value, attention_mask, head_mask, scaling, dropout, is_causal)
-        return written_out[0], None
     attn_output = nn.functional.scaled_dot_product_attention(
         query, key, value, attn_mask=attention_mask, dropout_p=dropout, is_causal=is_causal, scale=scaling
     )
     if head_mask is not None:
         attn_output = attn_output * head_mask
     return attn_output, None
-
-
-def are_many_and_short(query: Tensor, key: Tensor, attention_mask: Tensor | None) -> bool:
-    """Where torch's kernel loses: on several threads of a CPU, many short sequences take it up to four times as long.
-
-    With a bias that is trained it is written out by torch itself.
-    """
-    if query.device.type != "cpu" or query.dtype != torch.float32 or torch.compiler.is_compiling():
-        return False
-    many, short = query.shape[0] * query.shape[1] >= 128, query.shape[2] > 1 and key.shape[2] <= 16
-    trained_bias = attention_mask is not None and attention_mask.requires_grad
-    return many and short and not trained_bias and torch.get_num_threads() > 1
 
 
 ATTENTION_FUNCTIONS: dict[str, Callable] = {

@@ -24,7 +24,8 @@ def work(order: dict) -> None:
     from headcount.trainers.run_folder import write_rows
     from headcount.trainers.trained_run import load_run
 
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
+    if "OMP_NUM_THREADS" not in os.environ:  # torch heeds it; told in this way to take several, it is slow
+        torch.set_num_threads(1)
     folder, overwrite = Path(order["folder"]), order["overwrite"]
     recipe = load_recipe(order["recipe"], [*order["settings"], f"training.seed={order['seed']}"])
     resume = not overwrite and (folder / "recipe.yaml").exists()

@@ -10,7 +10,7 @@ from small_models import make_inputs, make_model, serves, tiny_config
 from torch import nn
 
 from headcount import ATTENTION_FUNCTIONS, POSITION_ENCODINGS
-from headcount.modeling.attention import HeadcountAttention, are_many_and_short, eager_attention, sdpa_attention
+from headcount.modeling.attention import HeadcountAttention, eager_attention, sdpa_attention
 from headcount.modeling.layers import FeedForward, HeadcountLayer
 from headcount.modeling.masking import visible_keys
 from headcount.modeling.position_encodings import PositionEncoding
@@ -255,42 +255,3 @@ def test_without_gradients_the_feed_forward_network_takes_tokens_in_parts(monkey
         network(states)
     torch.testing.assert_close(divided, whole.detach())
     assert seen == [(3, 30, network.up_proj.out_features)]  # whoever looks sees it whole
-
-
-@pytest.fixture
-def two_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.mark.parametrize("mask", ["none", "causal", "padding", "bias"])
-def test_many_short_sequences_are_written_out_and_come_out_the_same(two_threads, mask):
-    torch.manual_seed(0)
-    states = [torch.randn(40, 4, 6, 8, requires_grad=True) for _ in range(3)]
-    gates = torch.rand(1, 4, 1, 1)
-    padding = torch.arange(6)[None] < torch.randint(1, 7, (40, 1))
-    masks = {"padding": padding[:, None, None], "bias": torch.randn(1, 4, 6, 6)}
-    options = {"attention_mask": masks.get(mask), "is_causal": mask == "causal"}
-    assert are_many_and_short(states[0], states[1], options["attention_mask"])
-    ours, maps = sdpa_attention(*states, head_mask=gates, scaling=0.3, **options)
-    torchs = nn.functional.scaled_dot_product_attention(
-        *states, attn_mask=options["attention_mask"], is_causal=options["is_causal"], scale=0.3
-    )
-    assert maps is None
-    torch.testing.assert_close(ours, torchs * gates)
-    found, expected = (torch.autograd.grad(out.square().sum(), states) for out in (ours, torchs * gates))
-    torch.testing.assert_close(found, expected)
-
-
-def test_torchs_kernel_has_the_rest(two_threads):
-    many, few, one, long = (
-        torch.zeros(shape) for shape in ((40, 4, 6, 8), (2, 4, 6, 8), (40, 4, 1, 8), (40, 4, 17, 8))
-    )
-    assert not are_many_and_short(few, few, None)
-    assert not are_many_and_short(one, many, None)
-    assert not are_many_and_short(long, long, None)
-    assert not are_many_and_short(many, many, torch.zeros(1, 4, 6, 6, requires_grad=True))
-    torch.set_num_threads(1)
-    assert not are_many_and_short(many, many, None)
