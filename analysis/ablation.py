@@ -37,7 +37,6 @@ TOKENS_AT_ONCE = (
     24_576  # states held at one time, S * B * L: large enough for the cores, small enough for their caches
 )
 FEWEST_ROWS = 32
-TOKENS_FED = 2048  # at a time through the feed-forward layers
 
 
 @dataclass(frozen=True)
@@ -188,7 +187,7 @@ class _Walk:
                     "keys_and_values": self._read(layer.cross_attn, memory, pairs[:, 1], cross_inputs),
                 }
                 states = self._attention(layer, layer.cross_attn, layer.cross_attn_norm, states, read)
-            states = _feed(layer, states)
+            states = layer.feed(states)
         return stack.final_norm(states)
 
     def _read(self, attention, memory: Tensor, memory_of: Tensor, inputs: dict) -> tuple[Tensor, ...]:
@@ -218,12 +217,6 @@ class _Walk:
             states = states[parted[:, 0]]
         merged = attention.merge(output.flatten(0, 1)).unflatten(0, (len(states), size))
         return layer.leave(states, merged, norm)
-
-
-def _feed(layer, states: Tensor) -> Tensor:
-    """The feed-forward sublayer, a few states at a time: its wide middle then stays in the cores' caches."""
-    tokens = states.flatten(0, -2)
-    return torch.cat([layer.feed(part) for part in tokens.split(TOKENS_FED)]).view(states.shape)
 
 
 def _repeat(value, times: int, size: int):

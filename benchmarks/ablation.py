@@ -4,6 +4,10 @@
 - A decoder-only model, 4 layers with 4 heads, which TransformerLens and nnsight can hold too. nnsight and the hooks
   run our model; TransformerLens runs a GPT-2 of the same size, with random weights.
 
+What comes before a head does not change without it, so an exact sweep needs the products of 11.2 whole passes instead
+of 25 for the first model, and of 10 instead of 17 for the second: no exact way can be more than 2.2 and 1.7 times as
+quick as teacher-forced passes with the same kernels.
+
 All ways on one model give the same outcomes, example by example; it is an error if fewer than 99.9 % agree (float ties
 may differ).
 """
