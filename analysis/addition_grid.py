@@ -29,9 +29,9 @@ TABLE = ("model.position_embedding_type=learned", "model.max_position_embeddings
 NO_BIAS = ("model.relative_bias_first_token=false", "model.relative_position_range=6")
 NO_SCALE = (*NO_BIAS, "model.position_bias_scale=10.0")
 PLAIN_IDS = ("model.position_scheme=sequential",)
-# Baselines have to find the digits of a column by themselves, which one layer cannot. With numbers of all lengths, where
-# a column's place depends on the length, they are far from it after thousands of steps (rotary: 11 % after 4,000), so
-# their numbers are all written with 20 digits, leading zeros included. They stop as soon as they fit.
+# Baselines have to find the digits of a column by themselves, which one layer cannot. With numbers of all lengths a
+# column's place depends on the length, and they are far from fitting after thousands of steps (rotary: 11 % after
+# 4,000), so their numbers are all written with 20 digits, leading zeros included. They stop as soon as they fit.
 BASELINE = (
     *NO_SCALE,
     "data.min_digits=20",
