@@ -64,7 +64,8 @@ def draw_accuracy(rows: list[dict]):
     for axis, variant in zip(axes, variants, strict=True):
         own = [row for row in rows if row["variant"] == variant]
         first, last = own[0]["trained"]
-        axis.axvspan(max(first, lengths[0] / 2), last, color="#000000", alpha=0.08, lw=0)
+        begin = min(max(first, lengths[0] / 2), 0.9 * last)  # a single length is a band too
+        axis.axvspan(begin, last, color="#000000", alpha=0.08, lw=0)
         for seed in sorted({row["seed"] for row in own}):
             held_out = [row for row in own if row["seed"] == seed and row["kind"] == "test"]
             for number, kind in enumerate(kinds):

@@ -37,7 +37,8 @@ def is_fitted(rows: list[dict]) -> bool:
 
 def training_lengths(rows: list[dict]) -> str:
     spans = list(dict.fromkeys(tuple(row["trained"]) for row in rows))
-    return f"of {listed([f'{first:,} to {last:,}' for first, last in spans])} digits"
+    texts = [f"{first:,} to {last:,}" if first < last else f"{last:,}" for first, last in spans]
+    return f"of {listed(texts)} digits"
 
 
 def as_in_summary(rows: list[dict], summary: list[dict]) -> list[dict]:

@@ -302,3 +302,8 @@ def test_a_real_study_has_findings_of_every_part_and_their_sources_exist(study):
     assert list(found) == ["runs", "heads", "pruning", "length", "adding"]
     for finding in (finding for own in found.values() for finding in own):
         assert (study / finding.source).exists() and finding.text.endswith(".") and finding.figure
+
+
+@pytest.mark.parametrize(("trained", "words"), [([1, 20], "of 1 to 20 digits"), ([20, 20], "of 20 digits")])
+def test_one_training_length_is_not_a_range(trained, words):
+    assert addition_findings.training_lengths([{"trained": trained}]) == words
