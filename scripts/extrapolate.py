@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -76,13 +77,28 @@ def main(
     if dry_run:
         print(json.dumps([cell.name for cell in cells]) if as_json else "\n".join(cell.name for cell in cells))
         return
-    summary, failed = study(cells, task, output, workers, overwrite, lengths=tested, kinds=problems, rows=rows)
+    with ExitStack() as held:
+        keep_others_out(output, held)
+        summary, failed = study(cells, task, output, workers, overwrite, lengths=tested, kinds=problems, rows=rows)
     print(json.dumps(summary, indent=1) if as_json else TABLES[task](summary))
     for name, reason in failed.items():
         print(f"headcount: cell {name} failed: {reason}", file=sys.stderr)
     print(f"rows in {output / 'results'}, figures in {output / 'figures'}", file=sys.stderr)
     if failed:
         raise typer.Exit(1)
+
+
+def keep_others_out(output: Path, held: ExitStack) -> None:
+    from headcount.trainers.run_folder import alone_in
+
+    try:
+        held.enter_context(alone_in(output))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    except OSError as error:
+        raise typer.BadParameter(
+            f"{output} cannot be written ({error.strerror}); expected a writable folder."
+        ) from error
 
 
 def refuse_idle_options(task: str, given: dict, variants: str | None, recipes: str | None, quick: bool) -> None:

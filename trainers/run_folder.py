@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
@@ -28,6 +30,29 @@ def write_rows(folder: Path, name: str, rows: list[dict]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(rows, indent=1))
     return path
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keeps a second process out of a folder that this one writes to; a killed process leaves nothing behind."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has no such lock
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise ValueError(
+            f"another headcount process is at work in {folder}; expected it to end first, or another folder."
+        ) from None
+    try:
+        yield
+    finally:
+        os.close(handle)
 
 
 def provenance(recipe: Recipe, seconds: float, cpu_start: float, processes: int) -> dict:

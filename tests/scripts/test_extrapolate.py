@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from headcount.scripts.cli import run as run_command_line
+from headcount.trainers.run_folder import alone_in
 
 
 TINY = [
@@ -144,6 +145,21 @@ def test_a_folder_holds_one_task_only(adding):
     folder, _ = adding
     answer = run("--output", str(folder), *ASKED, "--lengths", "16", *TINY, "--dry-run")
     assert answer.returncode == 2 and "holds the study of another task" in answer.stderr
+
+
+def test_two_studies_in_one_folder_are_one_too_many(tmp_path):
+    with alone_in(tmp_path):
+        answer = run("--output", str(tmp_path), *ASKED, "--lengths", "16", *TINY)
+        assert answer.returncode == 2 and "another headcount process is at work" in answer.stderr
+        assert not list(tmp_path.iterdir())
+    with alone_in(tmp_path):  # whoever held it before is gone
+        pass
+
+
+def test_a_study_that_cannot_be_written_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    answer = run("--output", str(tmp_path / "file" / "study"), *ASKED, "--lengths", "16", *TINY)
+    assert answer.returncode == 2 and "cannot be written" in answer.stderr and "Traceback" not in answer.stderr
 
 
 @pytest.mark.slow
