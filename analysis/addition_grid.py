@@ -23,7 +23,7 @@ class AdditionVariant:
 
 
 # A table knows only the ids that it has seen: offsets in training show it those of numbers of 1,000 digits.
-OFFSETS = "model.max_random_offset=300"
+OFFSETS = "model.max_random_offset=100"
 TABLE = ("model.position_embedding_type=learned", "model.max_position_embeddings=1300")
 # What belongs to relative_bias has no effect on other encodings, and is an error there.
 NO_BIAS = ("model.relative_bias_first_token=false", "model.relative_position_range=6")
@@ -60,8 +60,8 @@ VARIANTS: dict[str, AdditionVariant] = {
     "no-carry-mixture": AdditionVariant("training problems uniform only", ("training.nine_shares=[0.0]",)),
     "no-zero-padding": AdditionVariant("numbers without leading zeros", ("data.zero_pad=false",)),
     "baseline-abacus": AdditionVariant(
-        "digits numbered by significance in a learned table, offsets to 30, as abacus has it",
-        (*BASELINE, *TABLE, "model.max_random_offset=30"),
+        "digits numbered by significance in a learned table, offsets to 10, as abacus has it",
+        (*BASELINE, *TABLE, "model.max_random_offset=10"),
         baseline=True,
     ),
     "baseline-randomized": AdditionVariant(
