@@ -137,6 +137,10 @@ def against_the_whole(rows: list[dict], source: str) -> list[Finding]:
                     f"{share(other['accuracy'][length])} at {int(length):,} digits on {row['kind']}. It holds up to "
                     f"{span(reach(own))}, the recipe up to {span(reach(whole))}."
                 )
+                if row["trained"] != other["trained"]:
+                    text += (
+                        f" It was trained on numbers {training_lengths(own)}, the recipe {training_lengths(whole)}."
+                    )
                 found.append(Finding(percent(figure["value"], 1), text + by_hand([*own, *whole]), source))
     return found
 

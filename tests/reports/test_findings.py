@@ -280,6 +280,12 @@ def test_a_change_is_said_to_matter_only_where_the_rows_show_it():
     )
     assert "It holds up to 50 digits, the recipe up to 1,000 digits." in finding.text
     assert finding.text.endswith("Built in by hand: coupled position ids (no-jitter and whole).")
+    assert "trained on" not in finding.text, "both on the same lengths"
+    otherwise = [
+        {**row, "trained": [20, 20]} if row["variant"] == "no-jitter" else row for row in addition_study()["summary"]
+    ]
+    (finding,) = addition_findings.against_the_whole(otherwise, "x")
+    assert "It was trained on numbers of 20 digits, the recipe of 1 to 20 digits." in finding.text
     better = summed({("whole", 0): 50, ("log_n", 0): 1000})
     assert (
         "log_n (scores times log n, no jitter) does better" in addition_findings.against_the_whole(better, "x")[0].text
