@@ -23,7 +23,7 @@ class AdditionVariant:
 
 
 # A table knows only the ids that it has seen: offsets in training show it those of numbers of 1,000 digits.
-OFFSETS = "model.max_random_offset=100"
+OFFSETS = "model.max_random_offset=1000"
 TABLE = ("model.position_embedding_type=learned", "model.max_position_embeddings=1300")
 # What belongs to relative_bias has no effect on other encodings, and is an error there.
 NO_BIAS = ("model.relative_bias_first_token=false", "model.relative_position_range=6")
@@ -38,7 +38,6 @@ BASELINE = (
     "model.score_jitter=null",
     "model.num_hidden_layers=3",
     "training.optimizer=muon",
-    "training.steps=2500",
     "training.target=0.998",
     "training.evaluate_every=250",
 )

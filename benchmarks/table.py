@@ -113,7 +113,7 @@ def short(commit: str | None) -> str:
 def goal_lines(rows: list[dict]) -> list[str]:
     found = []
     for work, way, least in GOALS:
-        # "batch 64" is the start of "batch 640" too, so a name has to end there or go on with a comma.
+        # "batch 64" is the start of "batch 640" too, so a name has to end there or go on with a comma or a space.
         fits = [row for row in rows if way in row["way"] and f"{row['work']},".startswith((f"{work},", f"{work} "))]
         values = [row.get("ratio", row.get("share_of_matrix_product")) for row in fits if "absent" not in row]
         if not values:

@@ -6,7 +6,7 @@ import torch
 
 from headcount.analysis.addition_columns import READS, bias_rows, by_column, read_columns
 from headcount.analysis.addition_curve import check_generation, generate_exactly, measure_addition, one_pass
-from headcount.analysis.addition_grid import VARIANTS, addition_grid
+from headcount.analysis.addition_grid import ADDITION_LENGTHS, VARIANTS, addition_grid
 from headcount.analysis.addition_summary import NEVER_FITTED, summarize_addition
 from headcount.analysis.statistics import rate
 from headcount.data_builders.columns import Problems
@@ -51,6 +51,12 @@ def test_every_variant_can_be_trained_and_differs_from_the_recipe():
     assert len({cell.name for cell in addition_grid()}) == 3 * len(VARIANTS)
     with pytest.raises(ValueError, match=r"variant 'hole' is not known; .*Did you mean 'whole'"):
         addition_grid(["hole"])
+
+
+@pytest.mark.parametrize("variant", ["table", "fire"])
+def test_offsets_show_the_ids_of_the_longest_test(variant):
+    config = make_config(load_recipe("addition-long", list(VARIANTS[variant].settings)))
+    assert config.max_random_offset >= max(ADDITION_LENGTHS)
 
 
 def test_one_pass_says_what_generate_writes(trained):
