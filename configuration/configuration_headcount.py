@@ -24,6 +24,7 @@ RULES: dict[str, Rule] = {
     "layer_norm_eps": number_above(0),
     "dropout": fraction(),
     "attention_dropout": fraction(),
+    "query_key_init_gain": number_above(0),
     "embedding_type": one_of(EMBEDDINGS),
     "embedding_init_std": number_above(0),
     "tie_word_embeddings": flag(),
@@ -119,6 +120,8 @@ class HeadcountConfig(PreTrainedConfig):
 
     - `num_hidden_layers`: layers of the encoder, or of the only stack; `decoder_layers` (encoder-decoder only) is
       the same number unless given.
+    - `query_key_init_gain`: factor on the first weights of queries and keys; below 1, every head starts by looking
+      everywhere alike.
     - `position_embedding_type` is how attention sees positions, `position_scheme` which integer id a token gets.
     - `position_overflow`: what `learned` does with an id outside of its table: `error`, or `clamp` to its ends.
     - `position_bias_scale`: factor on trained bias tables; 10 to 20 lets Adam move them at the pace of the rest.
@@ -150,6 +153,7 @@ class HeadcountConfig(PreTrainedConfig):
     layer_norm_eps: float = 1e-5
     dropout: float = 0.0
     attention_dropout: float = 0.0
+    query_key_init_gain: float = 1.0
 
     embedding_type: str = "table"
     ordinal_token_range: list[int] | None = None

@@ -99,14 +99,18 @@ class HeadcountAttention(nn.Module):
         self.name = name
         self.layer_idx = layer_idx
         self.head_dim = config.head_dim
+        self.num_heads = config.num_attention_heads  # of the unpruned model
+        self.dropout = config.attention_dropout
         pruned = config.pruned_heads.get(name, [])
-        self.heads = [head for head in range(config.num_attention_heads) if head not in pruned]
+        self.heads = [head for head in range(self.num_heads) if head not in pruned]
 
         width = len(self.heads) * self.head_dim
         self.q_proj = linear(config.hidden_size, width)
         self.k_proj = linear(config.hidden_size, width)
         self.v_proj = linear(config.hidden_size, width)
         self.out_proj = linear(width, config.hidden_size)
+        for projection in (self.q_proj, self.k_proj):
+            projection.init_gain = config.query_key_init_gain
 
     def forward(self, hidden_states: Tensor, **inputs) -> tuple[Tensor, Tensor | None]:
         """Returns (B, Q, E) and, if asked for, the maps (B, H, Q, K). `inputs` are those of `attend`."""
@@ -181,7 +185,7 @@ class HeadcountAttention(nn.Module):
             attention_mask=attention_mask,
             head_mask=None if head_mask is None else self._pick_heads(head_mask),
             scaling=1 / math.sqrt(self.head_dim),
-            dropout=self.config.attention_dropout if self.training else 0.0,
+            dropout=self.dropout if self.training else 0.0,
             is_causal=is_causal,
         )
         return attn_output, attn_weights if output_attentions else None
@@ -212,7 +216,7 @@ class HeadcountAttention(nn.Module):
 
     def _pick_heads(self, per_head: Tensor) -> Tensor:
         """The heads that are left, from a tensor (B, all heads, ...)."""
-        return per_head if len(self.heads) == self.config.num_attention_heads else per_head[:, self.heads]
+        return per_head if len(self.heads) == self.num_heads else per_head[:, self.heads]
 
     def _remember(self, cache: Cache, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         if self.heads:

@@ -38,13 +38,18 @@ class FeedForward(nn.Module):
         return not any(module._forward_hooks or module._forward_pre_hooks for module in self.children())
 
 
+def make_dropout(config: HeadcountConfig) -> nn.Module:
+    """Most models here have none; torch's module would then still take its time, ten times in a small forward."""
+    return nn.Dropout(config.dropout) if config.dropout else nn.Identity()
+
+
 class HeadcountLayer(GradientCheckpointingLayer):
     """Every sublayer is wrapped in a residual connection, with its norm before (`pre`) or after (`post`) it."""
 
     def __init__(self, config: HeadcountConfig, stack: str, layer_idx: int):
         super().__init__()
         self.norm_first = config.norm_position == "pre"
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = make_dropout(config)
 
         def norm() -> nn.LayerNorm:
             return nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)

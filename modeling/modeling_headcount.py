@@ -23,6 +23,7 @@ from transformers.utils import can_return_tuple
 from ..configuration.configuration_headcount import HeadcountConfig
 from .generation import HeadcountGenerationMixin
 from .heads import HeadsMixin
+from .layers import make_dropout
 from .pooling import POOLERS
 from .position_schemes import POSITION_SCHEMES
 from .remote_code import carries_code, name_code, write_code
@@ -80,7 +81,7 @@ class HeadcountPreTrainedModel(HeadsMixin, PreTrainedModel):
         if hasattr(module, "init_parameters"):
             module.init_parameters()
         elif isinstance(module, nn.Linear):
-            init.xavier_uniform_(module.weight)
+            init.xavier_uniform_(module.weight, gain=getattr(module, "init_gain", 1.0))
             if module.bias is not None:
                 init.zeros_(module.bias)
         elif isinstance(module, nn.LayerNorm):
@@ -382,7 +383,7 @@ class HeadcountForSequenceClassification(HeadcountPreTrainedModel):
         super().__init__(config)
         self.model = HeadcountModel(self.config, share_config=True)
         self.pooler = POOLERS[config.pooling_type](self.config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = make_dropout(config)
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
 

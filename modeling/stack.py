@@ -14,7 +14,7 @@ from ..configuration.configuration_headcount import HeadcountConfig
 from .attention import merge_bias_and_mask
 from .embeddings import EMBEDDINGS
 from .heads import expand_head_mask
-from .layers import HeadcountLayer
+from .layers import HeadcountLayer, make_dropout
 from .masking import visible_keys, without_effect
 from .normalizers import NORMALIZERS
 from .position_encodings import POSITION_ENCODINGS, PositionEncoding
@@ -52,7 +52,7 @@ class HeadcountStack(nn.Module):
         if self.has_cross_attention:
             cross_encoding = encoding if config.cross_attention_positions else PositionEncoding
             self.cross_position_encoding = cross_encoding(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = make_dropout(config)
         self.layers = nn.ModuleList(HeadcountLayer(config, stack, i) for i in range(num_layers))
         pre_norm = config.norm_position == "pre"
         self.final_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps) if pre_norm else nn.Identity()
@@ -305,8 +305,8 @@ class HeadcountStack(nn.Module):
 
     def _gates(self, mask: Tensor | None, name: str, hidden_states: Tensor) -> list[Tensor | None]:
         """One gate tensor (B or 1, H, 1, 1) per layer."""
-        num_layers, num_heads = len(self.layers), self.config.num_attention_heads
-        mask = expand_head_mask(mask, name, num_layers, num_heads, hidden_states.shape[0])
+        num_layers = len(self.layers)
         if mask is None:
             return [None] * num_layers
+        mask = expand_head_mask(mask, name, num_layers, self.config.num_attention_heads, hidden_states.shape[0])
         return list(mask.to(hidden_states)[..., None, None].unbind(dim=1))

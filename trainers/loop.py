@@ -299,7 +299,9 @@ def training_step(model, optimizers, batch, step, steps, recipe: Recipe, acceler
         hits = count_hits(output.logits.detach(), part["labels"], recipe)
         total += torch.stack((loss.detach() / world, hits, torch.tensor(float(asked), device=total.device)))
     if training.gradient_clip is not None:
-        nn.utils.clip_grad_norm_(model.parameters(), training.gradient_clip)
+        # From the optimizers: to collect them from the modules takes ten times as long.
+        trained = [p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]]
+        nn.utils.clip_grad_norm_(trained, training.gradient_clip)
     for optimizer in optimizers:
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)

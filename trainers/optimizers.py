@@ -33,7 +33,25 @@ def muon(model: nn.Module, training: "TrainingOptions") -> list[torch.optim.Opti
     matrices = [p for name, p in model.named_parameters() if ".layers." in name and p.ndim == 2 and p.numel()]
     taken = set(map(id, matrices))
     rest = [p for p in model.parameters() if id(p) not in taken]
-    return [Muon(matrices, lr=training.muon_learning_rate), make_adamw(rest, training)]
+    blocks = parts_of_heads(model) if training.muon_per_head else {}
+    groups: dict[tuple[int, int] | None, list[nn.Parameter]] = {}
+    for matrix in matrices:
+        groups.setdefault(blocks.get(id(matrix)), []).append(matrix)
+    options = {"lr": training.muon_learning_rate, "momentum": training.muon_momentum}
+    return [
+        Muon([{"params": own, "block": block} for block, own in groups.items()], **options),
+        make_adamw(rest, training),
+    ]
+
+
+def parts_of_heads(model: nn.Module) -> dict[int, tuple[int, int]]:
+    """The shape of one head's part of every projection, by the id of the weight."""
+    found, width = {}, model.config.hidden_size
+    for attention in model.attention_modules().values():
+        for projection in (attention.q_proj, attention.k_proj, attention.v_proj):
+            found[id(projection.weight)] = (attention.head_dim, width)
+        found[id(attention.out_proj.weight)] = (width, attention.head_dim)
+    return found
 
 
 OPTIMIZERS: dict[str, Callable[[nn.Module, "TrainingOptions"], list[torch.optim.Optimizer]]] = {

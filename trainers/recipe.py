@@ -36,6 +36,8 @@ TRAINING_RULES: dict[str, Rule] = {
     "optimizer": one_of(("adamw", "muon")),
     "learning_rate": number_above(0),
     "muon_learning_rate": number_above(0),
+    "muon_momentum": fraction(),
+    "muon_per_head": flag(),
     "weight_decay": fraction(),
     "warmup": fraction(),
     "decay": one_of(("linear", "cosine", "constant")),
@@ -58,6 +60,8 @@ TRAINING_RULES: dict[str, Rule] = {
 @dataclass(frozen=True)
 class TrainingOptions:
     """- `steps` or `epochs`, one of them. `fresh_data`: every batch is made anew, so only `steps` makes sense.
+    - `muon_per_head`: every head's part of a projection is a matrix of its own for Muon; it costs less, and the update
+      of one head does not depend on the others.
     - `warmup`: share of the steps in which the learning rate rises; `decay`: how it falls after that.
     - `gradient_accumulation`: the batch is worked through in so many parts; the result is the same.
     - `nine_shares` (fresh addition): a list; an equal part of each batch has columns that sum to nine with this
@@ -70,6 +74,8 @@ class TrainingOptions:
     optimizer: str = "adamw"
     learning_rate: float = 1e-3
     muon_learning_rate: float = 0.02
+    muon_momentum: float = 0.95
+    muon_per_head: bool = False
     betas: tuple[float, float] = (0.9, 0.98)
     weight_decay: float = 0.0
     warmup: float = 0.1

@@ -326,3 +326,16 @@ def test_fire_gives_the_same_in_parts(monkeypatch):
     whole = model(**inputs).logits
     monkeypatch.setattr(FireEncoding, "MOST_CELLS", 20)
     torch.testing.assert_close(model(**inputs).logits, whole)
+
+
+def test_query_key_init_gain_scales_the_first_queries_and_keys_alone(tmp_path):
+    models = {}
+    for gain in (1.0, 0.5):
+        torch.manual_seed(0)
+        models[gain] = MODEL_CLASSES["encoder-decoder"](tiny_config("encoder-decoder", query_key_init_gain=gain))
+    for (name, plain), other in zip(models[1.0].named_parameters(), models[0.5].parameters(), strict=True):
+        factor = 0.5 if name.endswith(("q_proj.weight", "k_proj.weight")) else 1.0
+        assert torch.equal(factor * plain, other), name
+    models[0.5].save_pretrained(tmp_path)
+    loaded = type(models[0.5]).from_pretrained(tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(models[0.5].parameters(), loaded.parameters(), strict=True))

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from safetensors.torch import load_file
 
 from headcount.trainers import checkpoints
 from headcount.trainers.loop import Diverged, RunOptions, train
-from headcount.trainers.muon import Muon, orthogonalize
+from headcount.trainers.muon import Muon, cut, join, orthogonalize
 from headcount.trainers.optimizers import OPTIMIZERS, schedule
 from headcount.trainers.recipe import TrainingOptions, load_recipe
 from headcount.trainers.training_data import FixedRows, make_batches, make_corpus
@@ -382,6 +383,43 @@ def test_muon_moves_the_matrices_of_the_layers_and_adamw_the_rest():
     rest = {id(p) for group in second.param_groups for p in group["params"]}
     assert not own & rest and len(own | rest) == len(list(model.parameters()))
     assert all(("layers" in name and p.ndim == 2) == (id(p) in own) for name, p in model.named_parameters())
+
+
+def test_muon_per_head_treats_every_head_by_itself():
+    """The update of a head's part of a projection is what the part alone would get, whatever the other heads do."""
+    from headcount.trainers.model_building import make_model
+
+    recipe = load_recipe("addition-tiny", ["training.muon_per_head=true"])
+    torch.manual_seed(0)
+    model = make_model(recipe)
+    attention = model.attention_modules()["decoder.0.cross"]
+    size = attention.head_dim
+    parts = {
+        attention.q_proj.weight: lambda matrix: matrix[size : 2 * size],  # of head 1
+        attention.out_proj.weight: lambda matrix: matrix[:, size : 2 * size],
+        model.model.encoder.layers[0].feed_forward.up_proj.weight: lambda matrix: matrix,  # knows no heads
+    }
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    before = {parameter: parameter.detach().clone() for parameter in parts}
+    muon, _ = OPTIMIZERS["muon"](model, recipe.training)
+    muon.step()
+    for parameter, part in parts.items():
+        alone = torch.nn.Parameter(part(before[parameter]).clone())
+        alone.grad = part(parameter.grad).clone()
+        Muon([alone], lr=recipe.training.muon_learning_rate, momentum=recipe.training.muon_momentum).step()
+        wide = max(1.0, parameter.shape[0] / parameter.shape[1]) / max(1.0, alone.shape[0] / alone.shape[1])
+        expected = (alone.detach() - part(before[parameter])) * wide**0.5
+        torch.testing.assert_close(part(parameter.detach() - before[parameter]), expected, atol=1e-6, rtol=1e-4)
+    whole, _ = OPTIMIZERS["muon"](model, replace(recipe.training, muon_per_head=False))
+    assert len(whole.param_groups) == 1 and len(muon.param_groups) == 3
+
+
+def test_cutting_into_blocks_and_joining_them_is_exact():
+    matrices = torch.arange(2 * 6 * 8.0).view(2, 6, 8)
+    pieces = cut(matrices, (3, 4))
+    assert pieces.shape == (8, 3, 4) and torch.equal(pieces[1], matrices[0, :3, 4:])
+    assert torch.equal(join(pieces, torch.Size((6, 8))), matrices)
 
 
 def test_schedule_rises_and_falls():
