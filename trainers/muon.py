@@ -16,16 +16,25 @@ NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 
 
 def orthogonalize(matrices: Tensor, steps: int) -> Tensor:
-    """(N, rows, columns) -> roughly the nearest (semi-)orthogonal matrices: singular values around 1."""
+    """(N, rows, columns) -> roughly the nearest (semi-)orthogonal matrices: singular values around 1.
+
+    One step of the iteration makes p(G) X of X, with p(G) = a + b G + c G^2 and G = X X'. All of these p(G) commute, so
+    they are multiplied with each other, small as they are, and only their product meets the matrices. With sides of
+    128 and 512 that takes half the time; only where both sides are equal it takes a third more.
+    """
     a, b, c = NEWTON_SCHULZ
     tall = matrices.shape[-2] > matrices.shape[-1]
-    update = matrices.mT if tall else matrices
-    update = update / (update.norm(dim=(-2, -1), keepdim=True) + 1e-7)
-    for _ in range(steps):
-        gram = update @ update.mT
+    gram = matrices.mT @ matrices if tall else matrices @ matrices.mT
+    size = gram.diagonal(dim1=-2, dim2=-1).sum(-1)[:, None, None].sqrt() + 1e-7
+    gram, product = gram / size**2, None
+    for left in reversed(range(steps)):
         polynomial = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
-        update = torch.baddbmm(update, polynomial, update, beta=a)
-    return update.mT if tall else update
+        polynomial.diagonal(dim1=-2, dim2=-1).add_(a)
+        product = polynomial if product is None else product @ polynomial
+        if left:
+            gram = polynomial @ (gram @ polynomial)  # of the next X
+    product = product / size
+    return matrices @ product if tall else product @ matrices
 
 
 def cut(matrices: Tensor, block: tuple[int, int]) -> Tensor:

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 
 from headcount.trainers import checkpoints
 from headcount.trainers.loop import Diverged, RunOptions, train
-from headcount.trainers.muon import Muon, cut, join, orthogonalize
+from headcount.trainers.muon import NEWTON_SCHULZ, Muon, cut, join, orthogonalize
 from headcount.trainers.optimizers import OPTIMIZERS, schedule
 from headcount.trainers.recipe import TrainingOptions, load_recipe
 from headcount.trainers.training_data import FixedRows, make_batches, make_corpus
@@ -370,6 +370,18 @@ def test_orthogonalize_brings_singular_values_near_one():
     for shape in ((3, 32, 32), (2, 64, 16), (2, 16, 64)):
         values = torch.linalg.svdvals(orthogonalize(torch.randn(shape), steps=8))
         assert values.min() > 0.4 and values.max() < 1.4
+
+
+def test_orthogonalize_is_the_newton_schulz_iteration():
+    """Ours against the iteration as it is written down, X -> a X + b (X X') X + c (X X')^2 X."""
+    a, b, c = NEWTON_SCHULZ
+    for shape in ((3, 32, 32), (2, 64, 16), (2, 16, 64)):
+        matrices = torch.randn(shape) * torch.logspace(0, -3, shape[-1])
+        expected = matrices / matrices.norm(dim=(-2, -1), keepdim=True)
+        for _ in range(3):
+            gram = expected @ expected.mT
+            expected = a * expected + (b * gram + c * gram @ gram) @ expected
+        torch.testing.assert_close(orthogonalize(matrices, steps=3), expected, atol=1e-5, rtol=1e-4)
 
 
 def test_muon_moves_the_matrices_of_the_layers_and_adamw_the_rest():
