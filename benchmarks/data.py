@@ -1,15 +1,16 @@
 """How fast corpora are made and written to parquet, side by side with a plain Python generator and reasoning-gym.
 
 Times are processor seconds per row, of one process (arrow restricted to one thread). Every line makes problems, solves
-them and writes them to parquet; headcount's lines include carries, column classes, checksums, card and figure, the
-others only texts and numbers. Rows are as many for plain Python as for us, 20,000 for reasoning-gym, whose chain_sum
-cannot be asked for sums alone.
+them and writes them to parquet; headcount's lines include checksums, card and figure. Plain Python is there twice:
+with the columns that headcount writes (carries, chains, classes of columns, groups), and with texts and numbers alone.
+Rows are as many for plain Python as for us, 20,000 for reasoning-gym, whose chain_sum cannot be asked for sums alone
+and gives texts only.
 """
 
 import random
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -32,59 +33,80 @@ def ours(task: str, options) -> Callable[[Path], int]:
     return write
 
 
-def all_additions(digits: int) -> Callable[[Path], int]:
+def texts_and_numbers(a: int, b: int, digits: int) -> dict:
+    target = f"{a + b:0{digits + 1}d}"
+    return {"input": f"{a:0{digits}d}+{b:0{digits}d}", "target": target, "a": a, "b": b, "sum": a + b}
+
+
+def same_columns(a: int, b: int, digits: int) -> dict:
+    """The row that headcount writes of this problem: column addition as on paper, units first."""
+    carry_into, classes, chain, longest = [0], [], 0, 0
+    rest_a, rest_b = a, b
+    for _ in range(digits):
+        rest_a, first = divmod(rest_a, 10)
+        rest_b, second = divmod(rest_b, 10)
+        total = first + second
+        classes.append(0 if total < 9 else 1 if total == 9 else 2)
+        carry = total + carry_into[-1] >= 10
+        chain = 0 if not carry else chain + 1 if total == 9 else 1
+        longest = max(longest, chain)
+        carry_into.append(int(carry))
+    nines = all(kind == 1 for kind in classes)
+    return texts_and_numbers(a, b, digits) | {
+        "digits": digits, "carries": sum(carry_into), "longest_chain": longest,
+        "group": "nines" if nines else f"chain_{longest}", "carry_into": carry_into, "column_class": classes,
+    }  # fmt: skip
+
+
+PLAIN = {"plain Python, the same columns": same_columns, "plain Python, texts and numbers": texts_and_numbers}
+
+
+def write_rows(rows: Iterable[dict], folder: Path) -> int:
+    columns: dict[str, list] = {}
+    for row in rows:
+        for name, value in row.items():
+            columns.setdefault(name, []).append(value)
+    pq.write_table(pa.table(columns), folder / "plain.parquet")
+    return len(next(iter(columns.values())))
+
+
+def all_additions(make: Callable[..., dict], digits: int) -> Callable[[Path], int]:
     """Every problem there is, one at a time."""
-
-    def write(folder: Path) -> int:
-        columns = {name: [] for name in ("input", "target", "a", "b", "sum")}
-        for a in range(10**digits):
-            for b in range(10**digits):
-                row = (f"{a:0{digits}d}+{b:0{digits}d}", f"{a + b:0{digits + 1}d}", a, b, a + b)
-                for column, value in zip(columns.values(), row, strict=True):
-                    column.append(value)
-        pq.write_table(pa.table(columns), folder / "plain.parquet")
-        return 10 ** (2 * digits)
-
-    return write
+    numbers = range(10**digits)
+    return lambda folder: write_rows((make(a, b, digits) for a in numbers for b in numbers), folder)
 
 
-def plain_addition(rows: int, digits: int) -> Callable[[Path], int]:
+def different_additions(make: Callable[..., dict], rows: int, digits: int) -> Callable[[Path], int]:
     """Different problems, one at a time, with a set of those that were drawn."""
 
-    def write(folder: Path) -> int:
-        rng, seen, columns = random.Random(0), set(), {name: [] for name in ("input", "target", "a", "b", "sum")}
+    def draw() -> Iterator[dict]:
+        rng, seen = random.Random(0), set()
         while len(seen) < rows:
             a, b = rng.randrange(10**digits), rng.randrange(10**digits)
             key = (min(a, b), max(a, b))
-            if key in seen:
-                continue
-            seen.add(key)
-            row = (f"{a:0{digits}d}+{b:0{digits}d}", f"{a + b:0{digits + 1}d}", a, b, a + b)
-            for column, value in zip(columns.values(), row, strict=True):
-                column.append(value)
-        pq.write_table(pa.table(columns), folder / "plain.parquet")
-        return rows
+            if key not in seen:
+                seen.add(key)
+                yield make(a, b, digits)
 
-    return write
+    return lambda folder: write_rows(draw(), folder)
 
 
 def plain_sortedness(rows: int, length: int) -> Callable[[Path], int]:
-    """Sorted rows and rows with two neighbours exchanged, one at a time."""
+    """Sorted rows and rows with two neighbours exchanged, one at a time, with the columns that headcount writes."""
 
-    def write(folder: Path) -> int:
-        rng, columns = random.Random(0), {"values": [], "label": [], "position": []}
+    def draw() -> Iterator[dict]:
+        rng = random.Random(0)
         for number in range(rows):
-            values, position = sorted(rng.randrange(100) for _ in range(length)), -1
+            values = sorted(rng.randrange(100) for _ in range(length))
             if number % 2:
-                rises = [place for place in range(length - 1) if values[place] < values[place + 1]]
-                position = rng.choice(rises)
-                values[position], values[position + 1] = values[position + 1], values[position]
-            for column, value in zip(columns.values(), (values, 1 - number % 2, position), strict=True):
-                column.append(value)
-        pq.write_table(pa.table(columns), folder / "plain.parquet")
-        return rows
+                place = rng.choice([place for place in range(length - 1) if values[place] < values[place + 1]])
+                values[place], values[place + 1] = values[place + 1], values[place]
+            falls = [place for place in range(length - 1) if values[place] > values[place + 1]]
+            position = falls[0] if falls else -1
+            yield {"values": values, "length": length, "label": int(not falls), "kind": number % 2,
+                   "position": position, "violations": len(falls)}  # fmt: skip
 
-    return write
+    return lambda folder: write_rows(draw(), folder)
 
 
 def reasoning_gym_addition(rows: int, digits: int) -> Callable[[Path], int]:
@@ -95,12 +117,7 @@ def reasoning_gym_addition(rows: int, digits: int) -> Callable[[Path], int]:
         dataset = reasoning_gym.create_dataset(
             "chain_sum", size=rows, seed=0, min_terms=2, max_terms=2, min_digits=digits, max_digits=digits,
         )  # fmt: skip
-        columns: dict[str, list[str]] = {"question": [], "answer": []}
-        for row in dataset:
-            for name, column in columns.items():
-                column.append(row[name])
-        pq.write_table(pa.table(columns), folder / "peer.parquet")
-        return rows
+        return write_rows(({name: row[name] for name in ("question", "answer")} for row in dataset), folder)
 
     return write
 
@@ -111,18 +128,18 @@ def cases() -> dict[str, dict[str, Callable[[Path], int]]]:
     found = {
         "data, addition, 3 digits, all of them": {
             OURS: ours("addition", AdditionOptions(train=0, exhaustive=True, **alone)),
-            "plain Python": all_additions(3),
+            **{name: all_additions(make, 3) for name, make in PLAIN.items()},
         },
         "data, addition, 6 digits, different": {
             OURS: ours("addition", AdditionOptions(digits=6, train=500_000, **alone)),
-            "plain Python": plain_addition(500_000, 6),
+            **{name: different_additions(make, 500_000, 6) for name, make in PLAIN.items()},
         },
         "data, addition, 6 digits, carry balanced": {
             OURS: ours("addition", AdditionOptions(digits=6, train=500_000, sampling="carry_balanced", **alone)),
         },
         "data, sortedness, length 16": {
             OURS: ours("sortedness", SortednessOptions(min_length=16, train=200_000, validation=0, test=0)),
-            "plain Python": plain_sortedness(200_000, 16),
+            "plain Python, the same columns": plain_sortedness(200_000, 16),
         },
     }  # fmt: skip
     for digits, work in ((3, "data, addition, 3 digits, all of them"), (6, "data, addition, 6 digits, different")):

@@ -49,7 +49,8 @@ GOALS = [
     ("classifier forward", "BERT", 1.2),
     ("classifier training", "torch.nn", 1.2),
     ("classifier training", "BERT", 1.2),
-    ("data", "plain Python", 50.0),
+    ("data", "the same columns", 50.0),
+    ("data", "texts and numbers", 50.0),
     ("data", "reasoning-gym", 50.0),
     ("cold start: import", "BART", 0.95),  # both wait for torch and transformers
     ("cold start: load and first answer", "BART", 0.95),

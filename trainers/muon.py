@@ -18,9 +18,9 @@ NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 def orthogonalize(matrices: Tensor, steps: int) -> Tensor:
     """(N, rows, columns) -> roughly the nearest (semi-)orthogonal matrices: singular values around 1.
 
-    One step of the iteration makes p(G) X of X, with p(G) = a + b G + c G^2 and G = X X'. All of these p(G) commute, so
-    they are multiplied with each other, small as they are, and only their product meets the matrices. With sides of
-    128 and 512 that takes half the time; only where both sides are equal it takes a third more.
+    One step of the iteration makes p(G) X of X, with p(G) = a + b G + c G^2 and G = X X'. All of these p(G) commute,
+    so they are multiplied with each other, small as they are, and only their product meets the matrices. With sides
+    of 128 and 512 that takes two thirds of the time; only where both sides are equal it takes a third more.
     """
     a, b, c = NEWTON_SCHULZ
     tall = matrices.shape[-2] > matrices.shape[-1]

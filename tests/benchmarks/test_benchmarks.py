@@ -9,12 +9,15 @@ from functools import partial
 from pathlib import Path
 
 import adders
+import data
 import pytest
 import table
 import timing
 import torch
 from run import BENCHMARKS
 
+from headcount.data_builders.addition import AdditionCorpus
+from headcount.data_builders.addition_options import AdditionOptions
 from headcount.trainers.model_building import make_model
 from headcount.trainers.recipe import load_recipe
 
@@ -68,6 +71,12 @@ def test_a_raw_step_teaches_the_peer(name):
     batch = {"input_ids": torch.randint(3, 15, (8, 8)), "labels": torch.randint(3, 15, (8, 5))}
     losses = [float(adders.step(peer, optimizer, batch).detach()) for _ in range(20)]
     assert losses[-1] < 0.7 * losses[0]
+
+
+def test_the_plain_python_rows_are_those_of_headcount():
+    corpus = AdditionCorpus(AdditionOptions(digits=2, train=0, validation=0, test=0, hard=0, pairs=0, exhaustive=True))
+    ours = [row for part in corpus.tables("exhaustive", "exhaustive") for row in part.to_pylist()]
+    assert ours == [data.same_columns(a, b, 2) for a in range(100) for b in range(100)]
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
