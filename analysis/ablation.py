@@ -103,7 +103,7 @@ def ablate(
             if mode == "resample" and donors is None:
                 partners = _partners(group, seed)
             means = _mean_outputs(model, rows, group) if mode == "mean" else None
-            for part, versions in _portions(model, rows, group, table):
+            for part, versions, walk in _portions(rows, group, table):
                 batch = _cut(rows, part)
                 if mode == "zero":
                     replacements = None
@@ -112,11 +112,10 @@ def ablate(
                 else:
                     donor = _cut(rows, partners[part]) if donors is None else _cut(donors, part)
                     replacements = head_outputs(model, donor)
-                logits, state_of = run_versions(model, batch, {n: g[versions] for n, g in table.items()}, replacements)
-                best, cost = _score(model, logits, batch["labels"])
+                best, cost = _score(model, walk.logits(model, batch, replacements), batch["labels"])
                 index = versions[:, None], part[None]
-                tokens[index[0], index[1], : best.shape[-1]] = best[state_of].to(tokens)
-                loss[index] = cost[state_of].to(loss)
+                tokens[index[0], index[1], : best.shape[-1]] = best[walk.state_of].to(tokens)
+                loss[index] = cost[walk.state_of].to(loss)
                 done += len(part) * len(versions)
                 if progress is not None:
                     progress(done, total)
@@ -130,48 +129,50 @@ def ablate(
 def head_outputs(model, batch: Rows) -> dict[str, Tensor]:
     """What every head of the intact model puts out on a batch: layer name -> (B, H, L, D)."""
     recorded: dict[str, Tensor] = {}
-    run_versions(model, batch, {}, record=recorded)
+    _Walk({}).logits(model, batch, record=recorded)
     return recorded
 
 
-def run_versions(
-    model,
-    batch: Rows,
-    gates: dict[str, Tensor],
-    replacements: dict[str, Tensor] | None = None,
-    record: dict[str, Tensor] | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Logits of the distinct states (S, B, ...) and which state each version ends in (V,).
-
-    `gates` holds a table (V, H) for every attention layer; `replacements` (B or 1, H, L, D) what a closed gate lets
-    through instead of zero.
-    """
-    walk = _Walk(gates, replacements, record)
-    stacks, input_ids = model.base_model, batch["input_ids"]
-    if not model.config.is_encoder_decoder:
-        states = walk.through(stacks.first_stack, stacks.first_stack.prepare(input_ids))
-    else:
-        prepared = stacks.encoder.prepare(input_ids)
-        memory = walk.through(stacks.encoder, prepared)
-        decoder_input_ids = model.prepare_decoder_input_ids_from_labels(batch["labels"])
-        decoder_prepared = stacks.decoder.prepare(
-            decoder_input_ids, encoder_hidden_states=memory[0], encoder_position_ids=prepared[1]
-        )
-        states = walk.through(stacks.decoder, decoder_prepared, memory)
-    distinct, size = states.shape[:2]
-    logits = model.read_out(states.flatten(0, 1))
-    return logits.unflatten(0, (distinct, size)), walk.state_of
-
-
 class _Walk:
-    """Goes through the stacks with all versions at once; `state_of` (V,) tells in which state each version is."""
+    """Goes through the stacks with all versions at once; `state_of` (V,) tells in which state each version is.
 
-    def __init__(self, gates, replacements, record):
-        self.gates, self.replacements, self.record = gates, replacements, record
+    `gates` holds a table (V, H) for every attention layer. Where versions part depends on them alone, so a walk that
+    is taken again, over other rows, knows the way.
+    """
+
+    def __init__(self, gates: dict[str, Tensor]):
+        self.gates = gates
         self.versions = len(next(iter(gates.values()))) if gates else 1
-        self.state_of = torch.zeros(self.versions, dtype=torch.long)
+        self.partings: dict[str, tuple] = {}
 
-    def through(self, stack: nn.Module, prepared: tuple, memory: Tensor | None = None) -> Tensor:
+    def logits(
+        self,
+        model,
+        batch: Rows,
+        replacements: dict[str, Tensor] | None = None,
+        record: dict[str, Tensor] | None = None,
+    ) -> Tensor:
+        """Logits of the distinct states (S, B, ...); `state_of` then says in which of them each version ends.
+
+        `replacements` (B or 1, H, L, D) are what a closed gate lets through instead of zero.
+        """
+        self.replacements, self.record = replacements, record
+        self.state_of = torch.zeros(self.versions, dtype=torch.long)
+        stacks, input_ids = model.base_model, batch["input_ids"]
+        if not model.config.is_encoder_decoder:
+            states = self._through(stacks.first_stack, stacks.first_stack.prepare(input_ids))
+        else:
+            prepared = stacks.encoder.prepare(input_ids)
+            memory = self._through(stacks.encoder, prepared)
+            decoder_input_ids = model.prepare_decoder_input_ids_from_labels(batch["labels"])
+            decoder_prepared = stacks.decoder.prepare(
+                decoder_input_ids, encoder_hidden_states=memory[0], encoder_position_ids=prepared[1]
+            )
+            states = self._through(stacks.decoder, decoder_prepared, memory)
+        distinct, size = states.shape[:2]
+        return model.read_out(states.flatten(0, 1)).unflatten(0, (distinct, size))
+
+    def _through(self, stack: nn.Module, prepared: tuple, memory: Tensor | None = None) -> Tensor:
         """The last states of a stack, (S, B, L, E). `memory` are the encoder's, one for each of its states."""
         hidden_states, _, self_inputs, cross_inputs = prepared
         states, memory_of = hidden_states[None], self.state_of
@@ -180,15 +181,21 @@ class _Walk:
             states = self._attention(layer, layer.self_attn, layer.self_attn_norm, states, self_inputs)
             if layer.cross_attn is not None:
                 # From here on a state is what the decoder holds together with what it reads from the encoder.
-                pairs, self.state_of = torch.stack([self.state_of, memory_of], 1).unique(dim=0, return_inverse=True)
-                states = states if len(pairs) == len(states) else states[pairs[:, 0]]
-                read = {
-                    **cross_inputs,
-                    "keys_and_values": self._read(layer.cross_attn, memory, pairs[:, 1], cross_inputs),
-                }
-                states = self._attention(layer, layer.cross_attn, layer.cross_attn_norm, states, read)
+                held, read_from, self.state_of = self._part(f"memory of {layer.cross_attn.name}", memory_of)
+                states = states if len(held) == len(states) else states[held]
+                keys_and_values = self._read(layer.cross_attn, memory, read_from, cross_inputs)
+                inputs = {**cross_inputs, "keys_and_values": keys_and_values}
+                states = self._attention(layer, layer.cross_attn, layer.cross_attn_norm, states, inputs)
             states = layer.feed(states)
         return stack.final_norm(states)
+
+    def _part(self, name: str, kind_of: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Parts the versions in a state by their kind: of every new state the old one and the kind, and `state_of`."""
+        if name not in self.partings:
+            kinds = int(kind_of.max()) + 1
+            keys, state_of = (self.state_of * kinds + kind_of).unique(return_inverse=True)
+            self.partings[name] = keys // kinds, keys % kinds, state_of
+        return self.partings[name]
 
     def _read(self, attention, memory: Tensor, memory_of: Tensor, inputs: dict) -> tuple[Tensor, ...]:
         """Keys and values (S * B, H, K, D) for every state: computed once for each of the encoder's states."""
@@ -206,17 +213,29 @@ class _Walk:
         if self.record is not None:
             self.record[attention.name] = output[0]
 
-        own = self.gates.get(attention.name)
-        if own is not None and bool((own != 1).any()):
-            patterns, pattern_of = own.unique(dim=0, return_inverse=True)
-            parted, self.state_of = torch.stack([self.state_of, pattern_of], 1).unique(dim=0, return_inverse=True)
-            gate = patterns[parted[:, 1]].to(output)[:, None, attention.heads, None, None]  # (S', 1, H, 1, 1)
-            output = output[parted[:, 0]] * gate
+        gate, source = self._gate(attention)
+        if gate is not None:
+            if distinct > 1:  # a single state is broadcast
+                states, output = states[source], output[source]
+            gate = gate.to(output)
+            output = output * gate
             if self.replacements is not None:
                 output += (1 - gate) * self.replacements[attention.name]
-            states = states[parted[:, 0]]
-        merged = attention.merge(output.flatten(0, 1)).unflatten(0, (len(states), size))
+        merged = attention.merge(output.flatten(0, 1)).unflatten(0, (len(output), size))
         return layer.leave(states, merged, norm)
+
+    def _gate(self, attention) -> tuple[Tensor | None, Tensor | None]:
+        """The gates of the new states (S', 1, H, 1, 1), and the old state of each; None where all are open."""
+        own = self.gates.get(attention.name)
+        if own is None or bool((own == 1).all()):
+            return None, None
+        if attention.name not in self.partings:
+            patterns, pattern_of = own.unique(dim=0, return_inverse=True)
+            source, pattern, state_of = self._part(f"gates of {attention.name}", pattern_of)
+            gate = patterns[pattern][:, None, attention.heads, None, None]
+            self.partings[attention.name] = gate, source, state_of
+        gate, source, self.state_of = self.partings[attention.name]
+        return gate, source
 
 
 def _repeat(value, times: int, size: int):
@@ -303,7 +322,7 @@ def _cut(rows: Rows, part: Tensor) -> Rows:
     }
 
 
-def _portions(model, rows: Rows, group: Tensor, table: dict[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+def _portions(rows: Rows, group: Tensor, table: dict[str, Tensor]) -> Iterator[tuple[Tensor, Tensor, _Walk]]:
     """Rows and versions to walk with together. Versions are sorted so that those that part late stay together."""
     versions = len(next(iter(table.values())))
     keys = torch.cat(list(table.values()), dim=1).numpy()
@@ -311,9 +330,10 @@ def _portions(model, rows: Rows, group: Tensor, table: dict[str, Tensor]) -> Ite
     length = int(row_lengths({name: values[group[:1]] for name, values in rows.items()}).sum())
     size = max(FEWEST_ROWS, TOKENS_AT_ONCE // (length * versions))
     block = max(1, TOKENS_AT_ONCE // (length * min(size, len(group))))
+    walks = [(some, _Walk({name: gates[some] for name, gates in table.items()})) for some in order.split(block)]
     for part in group.split(size):
-        for some in order.split(block):
-            yield part, some
+        for some, walk in walks:
+            yield part, some, walk
 
 
 def _mean_outputs(model, rows: Rows, group: Tensor) -> dict[str, Tensor]:
