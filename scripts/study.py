@@ -72,7 +72,7 @@ def plan(output: Path, quick: bool, workers: int) -> list[Step]:
     for name in (recipe,) if quick else (recipe, "addition-reversed"):
         for seed in seeds:
             arguments = ("train", name, "--seed", str(seed), "--output", str(runs / f"{name}-{seed}"))
-            steps.append(Step(f"train-{name}-{seed}", arguments, 15 if quick else 75))
+            steps.append(Step(f"train-{name}-{seed}", arguments, 15 if quick else 30))
     first = runs / f"{recipe}-0"
     trained = (f"train-{recipe}-0",)
     # Beside the run's own results, so that the card of the published model has them too.
