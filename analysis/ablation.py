@@ -16,6 +16,7 @@ L tokens, E hidden size, H heads, D head dimension.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -141,9 +142,11 @@ class _Walk:
     """
 
     def __init__(self, gates: dict[str, Tensor]):
-        self.gates = gates
         self.versions = len(next(iter(gates.values()))) if gates else 1
-        self.partings: dict[str, tuple] = {}
+        self.patterns = {  # layer -> distinct rows of its table, and which of them each version has
+            name: table.unique(dim=0, return_inverse=True) for name, table in gates.items() if bool((table != 1).any())
+        }
+        self.partings: dict[str, tuple[Tensor, Tensor, Tensor]] = {}
 
     def logits(
         self,
@@ -154,38 +157,40 @@ class _Walk:
     ) -> Tensor:
         """Logits of the distinct states (S, B, ...); `state_of` then says in which of them each version ends.
 
-        `replacements` (B or 1, H, L, D) are what a closed gate lets through instead of zero.
+        `replacements` (B or 1, H, L, D) are what a closed gate lets through instead of zero; `record` receives what
+        the heads of the first state put out.
         """
-        self.replacements, self.record = replacements, record
         self.state_of = torch.zeros(self.versions, dtype=torch.long)
         stacks, input_ids = model.base_model, batch["input_ids"]
+        through = partial(self._through, replacements=replacements, record=record)
         if not model.config.is_encoder_decoder:
-            states = self._through(stacks.first_stack, stacks.first_stack.prepare(input_ids))
+            states = through(stacks.first_stack, stacks.first_stack.prepare(input_ids))
         else:
             prepared = stacks.encoder.prepare(input_ids)
-            memory = self._through(stacks.encoder, prepared)
+            memory = through(stacks.encoder, prepared)
             decoder_input_ids = model.prepare_decoder_input_ids_from_labels(batch["labels"])
             decoder_prepared = stacks.decoder.prepare(
                 decoder_input_ids, encoder_hidden_states=memory[0], encoder_position_ids=prepared[1]
             )
-            states = self._through(stacks.decoder, decoder_prepared, memory)
+            states = through(stacks.decoder, decoder_prepared, memory)
         distinct, size = states.shape[:2]
         return model.read_out(states.flatten(0, 1)).unflatten(0, (distinct, size))
 
-    def _through(self, stack: nn.Module, prepared: tuple, memory: Tensor | None = None) -> Tensor:
+    def _through(self, stack: nn.Module, prepared: tuple, memory: Tensor | None = None, **how) -> Tensor:
         """The last states of a stack, (S, B, L, E). `memory` are the encoder's, one for each of its states."""
         hidden_states, _, self_inputs, cross_inputs = prepared
         states, memory_of = hidden_states[None], self.state_of
         self.state_of = torch.zeros_like(memory_of)
+        attend = partial(self._attention, **how)
         for layer in stack.layers:
-            states = self._attention(layer, layer.self_attn, layer.self_attn_norm, states, self_inputs)
+            states = attend(layer, layer.self_attn, layer.self_attn_norm, states, self_inputs)
             if layer.cross_attn is not None:
                 # From here on a state is what the decoder holds together with what it reads from the encoder.
                 held, read_from, self.state_of = self._part(f"memory of {layer.cross_attn.name}", memory_of)
                 states = states if len(held) == len(states) else states[held]
                 keys_and_values = self._read(layer.cross_attn, memory, read_from, cross_inputs)
                 inputs = {**cross_inputs, "keys_and_values": keys_and_values}
-                states = self._attention(layer, layer.cross_attn, layer.cross_attn_norm, states, inputs)
+                states = attend(layer, layer.cross_attn, layer.cross_attn_norm, states, inputs)
             states = layer.feed(states)
         return stack.final_norm(states)
 
@@ -204,38 +209,26 @@ class _Walk:
         found = attention.keys_and_values(memory.flatten(0, 1), inputs["position_encoding"], ids)
         return tuple(value.unflatten(0, (known, size))[memory_of].flatten(0, 1) for value in found)
 
-    def _attention(self, layer, attention, norm, states: Tensor, inputs: dict) -> Tensor:
+    def _attention(self, layer, attention, norm, states: Tensor, inputs: dict, replacements, record) -> Tensor:
         """One attention sublayer: heads put out the same for all versions in a state, which then part by gates."""
         distinct, size = states.shape[:2]
         entered = layer.enter(states, norm).flatten(0, 1)
         output, _ = attention.attend(entered, **{n: _repeat(v, distinct, size) for n, v in inputs.items()})
         output = output.unflatten(0, (distinct, size))  # (S, B, H, L, D)
-        if self.record is not None:
-            self.record[attention.name] = output[0]
+        if record is not None:
+            record[attention.name] = output[0]
 
-        gate, source = self._gate(attention)
-        if gate is not None:
+        if attention.name in self.patterns:
+            patterns, pattern_of = self.patterns[attention.name]
+            source, pattern, self.state_of = self._part(f"gates of {attention.name}", pattern_of)
+            gate = patterns[pattern].to(output)[:, None, attention.heads, None, None]  # (S', 1, H, 1, 1)
             if distinct > 1:  # a single state is broadcast
                 states, output = states[source], output[source]
-            gate = gate.to(output)
             output = output * gate
-            if self.replacements is not None:
-                output += (1 - gate) * self.replacements[attention.name]
+            if replacements is not None:
+                output += (1 - gate) * replacements[attention.name]
         merged = attention.merge(output.flatten(0, 1)).unflatten(0, (len(output), size))
         return layer.leave(states, merged, norm)
-
-    def _gate(self, attention) -> tuple[Tensor | None, Tensor | None]:
-        """The gates of the new states (S', 1, H, 1, 1), and the old state of each; None where all are open."""
-        own = self.gates.get(attention.name)
-        if own is None or bool((own == 1).all()):
-            return None, None
-        if attention.name not in self.partings:
-            patterns, pattern_of = own.unique(dim=0, return_inverse=True)
-            source, pattern, state_of = self._part(f"gates of {attention.name}", pattern_of)
-            gate = patterns[pattern][:, None, attention.heads, None, None]
-            self.partings[attention.name] = gate, source, state_of
-        gate, source, self.state_of = self.partings[attention.name]
-        return gate, source
 
 
 def _repeat(value, times: int, size: int):

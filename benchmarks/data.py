@@ -103,7 +103,7 @@ def plain_sortedness(rows: int, length: int) -> Callable[[Path], int]:
                 values[place], values[place + 1] = values[place + 1], values[place]
             falls = [place for place in range(length - 1) if values[place] > values[place + 1]]
             position = falls[0] if falls else -1
-            yield {"values": values, "length": length, "label": int(not falls), "kind": number % 2,
+            yield {"values": values, "length": length, "label": int(not falls), "kind": 2 * (number % 2),
                    "position": position, "violations": len(falls)}  # fmt: skip
 
     return lambda folder: write_rows(draw(), folder)

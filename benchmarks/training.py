@@ -27,7 +27,9 @@ OURS, TRAINER = "headcount train, AdamW", "Seq2SeqTrainer, BART"
 
 
 def adamw(recipe: Recipe) -> Recipe:
-    return replace(recipe, training=replace(recipe.training, optimizer="adamw", learning_rate=1e-3))
+    """The recipe with what the raw loops have: their optimizer, and clipping."""
+    options = {"optimizer": "adamw", "learning_rate": 1e-3, "gradient_clip": 1.0}
+    return replace(recipe, training=replace(recipe.training, **options))
 
 
 def our_steps(recipe: Recipe, batches, count: int):

@@ -120,8 +120,8 @@ class HeadcountConfig(PreTrainedConfig):
 
     - `num_hidden_layers`: layers of the encoder, or of the only stack; `decoder_layers` (encoder-decoder only) is
       the same number unless given.
-    - `query_key_init_gain`: factor on the first weights of queries and keys; below 1, every head starts by looking
-      everywhere alike.
+    - `query_key_init_gain`: factor on the first weights of queries and keys; below 1, heads start by looking more
+      evenly.
     - `position_embedding_type` is how attention sees positions, `position_scheme` which integer id a token gets.
     - `position_overflow`: what `learned` does with an id outside of its table: `error`, or `clamp` to its ends.
     - `position_bias_scale`: factor on trained bias tables; 10 to 20 lets Adam move them at the pace of the rest.

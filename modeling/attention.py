@@ -100,7 +100,6 @@ class HeadcountAttention(nn.Module):
         self.layer_idx = layer_idx
         self.head_dim = config.head_dim
         self.num_heads = config.num_attention_heads  # of the unpruned model
-        self.dropout = config.attention_dropout
         pruned = config.pruned_heads.get(name, [])
         self.heads = [head for head in range(self.num_heads) if head not in pruned]
 
@@ -185,7 +184,7 @@ class HeadcountAttention(nn.Module):
             attention_mask=attention_mask,
             head_mask=None if head_mask is None else self._pick_heads(head_mask),
             scaling=1 / math.sqrt(self.head_dim),
-            dropout=self.dropout if self.training else 0.0,
+            dropout=self.config.attention_dropout if self.training else 0.0,
             is_causal=is_causal,
         )
         return attn_output, attn_weights if output_attentions else None

@@ -160,8 +160,10 @@ def procedure(run: RunRecord) -> str:
     training, done = run.recipe["training"], (run.rows.get("training") or [{}])[0]
     rates = f"learning rate {training['learning_rate']}"
     if training["optimizer"] == "muon":
+        by_heads = ", head by head in attention" if training.get("muon_per_head") else ""
         rates = (
-            f"learning rate {training['muon_learning_rate']} for matrices and {training['learning_rate']} for the rest"
+            f"learning rate {training['muon_learning_rate']} for matrices{by_heads} and {training['learning_rate']} "
+            "for the rest"
         )
     data = "fresh data in every batch" if training["fresh_data"] else "the training split, in random order"
     text = (

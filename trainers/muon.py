@@ -5,7 +5,7 @@ through the Newton-Schulz iteration together, in their own precision, which pays
 
 The projections of an attention layer are several matrices side by side, one for each head. A parameter group with a
 `block` has its matrices cut into pieces of that shape, and every piece is made orthogonal by itself: the update of one
-head does not depend on the gradients of the others, and four heads cost less than half of what one large matrix costs.
+head does not depend on the other heads, pruned ones included, and four heads cost a fifth of one large matrix.
 """
 
 import torch
@@ -78,9 +78,10 @@ class Muon(torch.optim.Optimizer):
         momentum = [self.state[parameter]["momentum"] for parameter in parameters]
         torch._foreach_lerp_(momentum, gradients, 1 - group["momentum"])
         ahead = torch._foreach_lerp(gradients, momentum, group["momentum"])  # Nesterov
-        block = group["block"] or shape
-        updates = join(orthogonalize(cut(torch.stack(ahead), block), group["steps"]), shape)
+        block = group.get("block")  # state that was saved before there were blocks has none
+        updates = join(orthogonalize(cut(torch.stack(ahead), block or shape), group["steps"]), shape)
         if group["weight_decay"]:
             torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
-        scale = max(1.0, shape[0] / shape[1]) ** 0.5
+        # Tall matrices move more. Projections are square until heads are pruned; those that are left go on as before.
+        scale = 1.0 if block else max(1.0, shape[0] / shape[1]) ** 0.5
         torch._foreach_add_(parameters, list(updates.unbind(0)), alpha=-group["lr"] * scale)

@@ -1,4 +1,4 @@
-"""Recipes: YAML files that say everything about a run. `load_recipe("addition", ["training.epochs=2"])`.
+"""Recipes: YAML files that say everything about a run. `load_recipe("addition", ["training.epochs=1"])`.
 
 A recipe has a task and three sections: `data` (the options of the task's corpus), `model` (fields of HeadcountConfig)
 and `training` (below). It may extend another one and then names only what differs. Unknown keys are errors.
@@ -61,7 +61,7 @@ TRAINING_RULES: dict[str, Rule] = {
 class TrainingOptions:
     """- `steps` or `epochs`, one of them. `fresh_data`: every batch is made anew, so only `steps` makes sense.
     - `muon_per_head`: every head's part of a projection is a matrix of its own for Muon; it costs less, and the update
-      of one head does not depend on the others.
+      of one head does not depend on the other heads.
     - `warmup`: share of the steps in which the learning rate rises; `decay`: how it falls after that.
     - `gradient_accumulation`: the batch is worked through in so many parts; the result is the same.
     - `nine_shares` (fresh addition): a list; an equal part of each batch has columns that sum to nine with this
@@ -160,7 +160,15 @@ def load_recipe(name_or_path: str, overrides: list[str] | None = None) -> Recipe
     content = _read(name_or_path)
     for override in overrides or []:
         _override(content, override)
-    return _build(content)
+    recipe = _build(content)
+    for override in overrides or []:
+        name = override.partition("=")[0].rpartition(".")[2]
+        if name.startswith("muon_") and recipe.training.optimizer != "muon":
+            raise ValueError(
+                f"--set {override!r} has no effect with training.optimizer={recipe.training.optimizer!r}; expected "
+                "training.optimizer=muon."
+            )
+    return recipe
 
 
 def _read(name_or_path: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
-from .recipe import Recipe
+from .recipe import Recipe, load_recipe
 
 
 PACKAGES = ("torch", "transformers", "datasets", "accelerate", "safetensors", "tokenizers", "numpy")
@@ -110,7 +110,7 @@ def prepare_folder(folder: Path, recipe: Recipe, resume: bool, overwrite: bool, 
         for name in ("recipe.yaml", "provenance.json", "metrics.jsonl"):
             (folder / name).unlink(missing_ok=True)
     elif started.exists() and resume:
-        if started.read_text() != recipe.to_yaml():
+        if load_recipe(str(started)) != recipe:  # as values: an older file may not name every option
             raise ValueError(
                 f"{folder} was started with other settings than now asked for; expected the same recipe, seed and "
                 f"--set as in {started}."

@@ -398,7 +398,7 @@ def test_muon_moves_the_matrices_of_the_layers_and_adamw_the_rest():
 
 
 def test_muon_per_head_treats_every_head_by_itself():
-    """The update of a head's part of a projection is what the part alone would get, whatever the other heads do."""
+    """The direction of a head's update is that of its part alone, whatever the other heads do."""
     from headcount.trainers.model_building import make_model
 
     recipe = load_recipe("addition-tiny", ["training.muon_per_head=true"])
@@ -420,8 +420,9 @@ def test_muon_per_head_treats_every_head_by_itself():
         alone = torch.nn.Parameter(part(before[parameter]).clone())
         alone.grad = part(parameter.grad).clone()
         Muon([alone], lr=recipe.training.muon_learning_rate, momentum=recipe.training.muon_momentum).step()
-        wide = max(1.0, parameter.shape[0] / parameter.shape[1]) / max(1.0, alone.shape[0] / alone.shape[1])
-        expected = (alone.detach() - part(before[parameter])) * wide**0.5
+        size_alone = max(1.0, alone.shape[0] / alone.shape[1]) ** 0.5
+        size_here = size_alone if parameter.shape == alone.shape else 1.0
+        expected = (alone.detach() - part(before[parameter])) * size_here / size_alone
         torch.testing.assert_close(part(parameter.detach() - before[parameter]), expected, atol=1e-6, rtol=1e-4)
     whole, _ = OPTIMIZERS["muon"](model, replace(recipe.training, muon_per_head=False))
     assert len(whole.param_groups) == 1 and len(muon.param_groups) == 3
