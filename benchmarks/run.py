@@ -16,6 +16,8 @@ from pathlib import Path
 
 from timing import machine, show, write_result
 
+from headcount.trainers.run_folder import commit
+
 
 # Name of the module -> seconds; loading and a least number of rounds come on top.
 BENCHMARKS = {
@@ -31,13 +33,13 @@ BENCHMARKS = {
 RESULTS = Path(__file__).parent / "results"
 
 
-def inside(name: str, seconds: float, output: Path) -> None:
+def inside(name: str, seconds: float, output: Path, at: str | None) -> None:
     """Runs one benchmark in this process."""
     import torch
     import transformers
 
     transformers.logging.set_verbosity_error()
-    before, start = machine(), time.perf_counter()
+    before, start = machine(at), time.perf_counter()
     with torch.random.fork_rng():
         rows = importlib.import_module(name).measure(seconds)
     write_result(output / f"{name}.json", before, time.perf_counter() - start, rows)
@@ -51,6 +53,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="share of the usual time")
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--inside", help=argparse.SUPPRESS)
+    parser.add_argument("--at", help=argparse.SUPPRESS)
     options = parser.parse_args()
     names = options.only.split(",") if options.only else list(BENCHMARKS)
     unknown = [name for name in names if name not in BENCHMARKS]
@@ -59,13 +62,15 @@ def main() -> None:
     if options.scale <= 0:
         parser.error(f"--scale {options.scale} is not allowed; expected a number above 0.")
     if options.inside:
-        inside(options.inside, options.scale * BENCHMARKS[options.inside], options.output)
+        inside(options.inside, options.scale * BENCHMARKS[options.inside], options.output, options.at)
         return
+    at = commit()  # before results are replaced, which git would call changes
     failed = []
     for name in names:
         print(f"== {name}", flush=True)
         (options.output / f"{name}.json").unlink(missing_ok=True)  # an old figure is no answer to a failure
         command = [sys.executable, __file__, "--inside", name, "--scale", str(options.scale)]
+        command += [f"--at={at}"] if at else []
         if subprocess.run([*command, "--output", str(options.output)]).returncode:
             failed.append(name)
     if failed:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from headcount.trainers.run_folder import commit, cpu_name, write_text
+from headcount.trainers.run_folder import cpu_name, write_text
 
 
 Ways = dict[str, Callable[..., object]]
@@ -101,8 +101,8 @@ def version(package: str) -> str | None:
         return None
 
 
-def machine() -> dict:
-    """What the figures were measured on."""
+def machine(at: str | None) -> dict:
+    """What the figures were measured on, and at which commit."""
     packages = ["torch", "transformers", "accelerate", "numpy", *PEERS.read_text().split()]
     return {
         "processor": cpu_name(),
@@ -111,7 +111,7 @@ def machine() -> dict:
         "load_average": os.getloadavg()[0],  # above 0 by much: others were at work too
         "python": platform.python_version(),
         "versions": {name: version(name) for name in packages},
-        "commit": commit(),
+        "commit": at,
         "measured_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
 

@@ -110,13 +110,7 @@ def check_target(folder: Path, overwrite: bool) -> None:
 
 def _write_split(corpus, config: str, split: str, partial: Path, progress) -> tuple[int, dict[str, Counter], list]:
     """The number of rows, what the corpus counts in them, and the first few."""
-    schema = corpus.features(config).arrow_schema
     (partial / config).mkdir(exist_ok=True)
-    dictionaries = [
-        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
-        for field in schema
-        if field.name in corpus.repetitive
-    ]
     rows = 0
     examples: list[dict] = []
     tally: dict[str, Counter] = {}
@@ -126,8 +120,7 @@ def _write_split(corpus, config: str, split: str, partial: Path, progress) -> tu
             if rows >= len(paths) * ROWS_PER_FILE:
                 files.close()
                 paths.append(partial / config / f"{split}.{len(paths)}")
-                writer = pq.ParquetWriter(paths[-1], schema, compression="lz4", use_dictionary=dictionaries)
-                files.enter_context(writer)
+                writer = files.enter_context(parquet_writer(corpus, config, paths[-1]))
             writer.write_table(table)
             examples = examples or table.slice(0, EXAMPLE_ROWS).to_pylist()
             rows += table.num_rows
@@ -138,6 +131,17 @@ def _write_split(corpus, config: str, split: str, partial: Path, progress) -> tu
         place = f"{number:05d}-of-{len(paths):05d}"
         path.rename(path.with_name(f"{split}-{place}-{hash_file(path)[:16]}.parquet"))
     return rows, tally, examples
+
+
+def parquet_writer(corpus, config: str, path: Path) -> pq.ParquetWriter:
+    """For the tables of a config; columns with few different values are written as a dictionary."""
+    schema = corpus.features(config).arrow_schema
+    dictionaries = [
+        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
+        for field in schema
+        if field.name in corpus.repetitive
+    ]
+    return pq.ParquetWriter(path, schema, compression="lz4", use_dictionary=dictionaries)
 
 
 def hash_file(path: Path) -> str:

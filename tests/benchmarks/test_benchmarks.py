@@ -87,7 +87,7 @@ def test_every_benchmark_can_be_started(name):
 def test_the_table_says_where_a_peer_is_faster_and_what_was_not_measured(tmp_path):
     rows = timing.compare("work", {"ours": [2.0] * 3, "slow": [4.0] * 3, "fast": [1.0] * 3}, "ours")
     rows.append(timing.absent("work", "gone", "not installed"))
-    timing.write_result(tmp_path / "training.json", timing.machine(), 1.0, rows)
+    timing.write_result(tmp_path / "training.json", timing.machine("0123456789abcdef"), 1.0, rows)
     (tmp_path / "peers.json").write_text(json.dumps({"gone": {"version": None, "problem": "ERROR: no such package"}}))
     script = Path(table.__file__)
     subprocess.run(
