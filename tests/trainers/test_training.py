@@ -20,6 +20,7 @@ from headcount.trainers.loop import Diverged, RunOptions, train
 from headcount.trainers.muon import NEWTON_SCHULZ, Muon, cut, join, orthogonalize
 from headcount.trainers.optimizers import OPTIMIZERS, schedule
 from headcount.trainers.recipe import TrainingOptions, load_recipe
+from headcount.trainers.run_folder import prepare_folder
 from headcount.trainers.training_data import FixedRows, make_batches, make_corpus
 
 
@@ -433,6 +434,24 @@ def test_cutting_into_blocks_and_joining_them_is_exact():
     pieces = cut(matrices, (3, 4))
     assert pieces.shape == (8, 3, 4) and torch.equal(pieces[1], matrices[0, :3, 4:])
     assert torch.equal(join(pieces, torch.Size((6, 8))), matrices)
+
+
+def test_a_run_from_before_an_option_existed_goes_on(tmp_path):
+    """Its recipe names fewer options, its optimizer state has no blocks; what counts are the values."""
+    recipe = load_recipe("sortedness")
+    lines = recipe.to_yaml().splitlines(keepends=True)
+    (tmp_path / "recipe.yaml").write_text("".join(line for line in lines if "muon_per_head" not in line))
+    prepare_folder(tmp_path, recipe, resume=True, overwrite=False, bytes_needed=1)
+    with pytest.raises(ValueError, match="was started with other settings"):
+        prepare_folder(tmp_path, recipe.with_seed(1), resume=True, overwrite=False, bytes_needed=1)
+    matrix = torch.nn.Parameter(torch.zeros(4, 4))
+    optimizer = Muon([matrix], lr=1.0)
+    state = optimizer.state_dict()
+    del state["param_groups"][0]["block"]
+    optimizer.load_state_dict(state)
+    matrix.grad = torch.eye(4)
+    optimizer.step()
+    assert (matrix.diagonal() < -0.5).all()
 
 
 def test_schedule_rises_and_falls():
