@@ -23,9 +23,9 @@ from headcount.trainers.run_folder import commit
 BENCHMARKS = {
     "startup": 45,
     "data": 40,
-    "training": 140,
+    "training": 120,
     "generation": 60,
-    "classifier": 90,
+    "classifier": 80,
     "ablation": 110,
     "limits": 60,
     "time_to_accuracy": 400,
