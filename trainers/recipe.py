@@ -158,14 +158,12 @@ def describe_recipes() -> dict[str, str]:
 def load_recipe(name_or_path: str, overrides: list[str] | None = None) -> Recipe:
     """A recipe by name or by the path of a YAML file, with `key=value` overrides applied and everything checked."""
     content = _read(name_or_path)
-    for override in overrides or []:
-        _override(content, override)
+    changed = [_override(content, override) for override in overrides or []]
     recipe = _build(content)
-    for override in overrides or []:
-        name = override.partition("=")[0].rpartition(".")[2]
+    for name in changed:
         if name.startswith("muon_") and recipe.training.optimizer != "muon":
             raise ValueError(
-                f"--set {override!r} has no effect with training.optimizer={recipe.training.optimizer!r}; expected "
+                f"--set {name} has no effect with training.optimizer={recipe.training.optimizer!r}; expected "
                 "training.optimizer=muon."
             )
     return recipe
@@ -208,7 +206,8 @@ def _known_keys(task: str) -> dict[str, list[str]]:
     }
 
 
-def _override(content: dict[str, Any], override: str) -> None:
+def _override(content: dict[str, Any], override: str) -> str:
+    """Writes the value into its section, and gives back the name of the key."""
     key, separator, text = override.partition("=")
     if not separator:
         raise ValueError(f"--set {override!r} has no '='; expected KEY=VALUE, such as training.batch_size=128.")
@@ -237,6 +236,7 @@ def _override(content: dict[str, Any], override: str) -> None:
     other = {"steps": "epochs", "epochs": "steps"}.get(name) if section == "training" else None
     if other and value is not None:
         content[section].pop(other, None)  # the two exclude each other; the one asked for wins
+    return name
 
 
 def _number(text: str) -> float | str:

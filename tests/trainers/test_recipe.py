@@ -56,7 +56,7 @@ def test_asking_for_steps_replaces_epochs_and_the_other_way_round():
         ("addition", ["model.hiden_size=64"], "model.hiden_size is not a key.*Did you mean 'hidden_size'"),
         ("addition", ["curriculum=true"], "curriculum has no effect on addition"),
         ("addition", ["fresh_data=true"], "epochs means nothing with fresh_data"),
-        ("sortedness", ["muon_per_head=true"], "'muon_per_head=true' has no effect with training.optimizer='adamw'"),
+        ("sortedness", ["muon_per_head=true"], "--set muon_per_head has no effect with training.optimizer='adamw'"),
         ("addition", ["nine_shares=[0.5]"], "nine_shares has no effect with fresh_data=false"),
         (
             "addition-long",
