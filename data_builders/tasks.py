@@ -1,33 +1,345 @@
-"""`TASKS`: every task with its options, corpus, oracle, tokenizer and collator, by name."""
+"""The contract of a task: everything that is particular to one is asked of its `Task`, and nobody else knows its name.
 
-from collections.abc import Callable
-from dataclasses import dataclass
+A task makes problems and solves them exactly, writes them as tokens, cuts them into splits, and says what its tokens
+stand for. A small one is a single file: see reverse.py. `TASKS` is in registry.py.
 
-from .addition import AdditionCorpus, add_by_oracle
-from .addition_options import AdditionOptions
-from .collators import AdditionCollator, SortednessCollator
-from .sortedness import is_sorted
-from .sortedness_corpus import SortednessCorpus, SortednessOptions
-from .tokenization import addition_tokenizer, sortedness_tokenizer
+Shapes: N problems, L tokens of a sequence, T labelled places.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..configuration.built_in import BuiltIn, built_in
+from .vocabulary import Vocabulary, Written, assemble, assemble_prompts
+
+
+if TYPE_CHECKING:
+    from .corpus import Corpus
+
+# What answers are -> the architectures that can give them, the usual one first.
+ARCHITECTURES = {
+    "sequence": ("encoder-decoder", "decoder"),  # an answer of several tokens to a question
+    "continuation": ("decoder",),  # the text itself goes on
+    "label": ("encoder",),  # one class for the whole input
+}
+NOT_A_PLACE = -1
 
 
 @dataclass(frozen=True)
+class Problems:
+    """N problems as arrays of N entries each; a task adds the fields that it needs."""
+
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))
+
+    def __getitem__(self, rows: Any) -> Self:
+        return type(self)(*(getattr(self, each.name)[rows] for each in fields(self)))
+
+    @classmethod
+    def concatenate(cls, parts: list[Self]) -> Self:
+        """One after the other; narrower arrays are filled up with zeros at the end of their rows."""
+        parts = [part for part in parts if len(part)] or parts[:1]
+        if len(parts) == 1:
+            return parts[0]
+        return cls(*(_joined([getattr(part, each.name) for part in parts]) for each in fields(cls)))
+
+
+def _joined(arrays: list[NDArray]) -> NDArray:
+    if arrays[0].ndim > 1:
+        width = max(array.shape[1] for array in arrays)
+        arrays = [np.pad(array, ((0, 0), (0, width - array.shape[1]))) for array in arrays]
+    return np.concatenate(arrays)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What tokens stand for: a role for each (index into `names`) and, where roles are numbered, its index (else -1).
+
+    >>> roles.where("answer", 0)  # (N, L): the units of the answer
+    """
+
+    names: tuple[str, ...]
+    role: NDArray[np.int64]  # (N, L)
+    index: NDArray[np.int64]  # (N, L)
+
+    def where(self, name: str, index: int | None = None) -> NDArray[np.bool_]:
+        if name not in self.names:
+            raise ValueError(f"there is no role {name!r}; expected one of {', '.join(self.names)}.")
+        found = self.role == self.names.index(name)
+        return found if index is None else found & (self.index == index)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Keys that belong to a query: those of some roles; `offset`: only where their index is the query's plus so much.
+
+    A query of a decoder stands for the token that is predicted there, and has that token's index.
+    """
+
+    says: str
+    keys: tuple[str, ...]
+    offset: int | None = None
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An intermediate quantity of the task's algorithm, such as the carry out of a column."""
+
+    says: str
+    place: str  # what its index is called: "column"
+    fact: str | None = None  # fact of a problem with the values "with" and "without" it
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Counterfactual pairs: a variable differs between base and source at place `index` (N,)."""
+
+    base: Problems
+    source: Problems
+    index: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    def __getitem__(self, rows: Any) -> "Pairs":
+        return Pairs(self.base[rows], self.source[rows], self.index[rows])
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Twins for the question why length hurts: the same input with and without the decisive pair at `place` (N,)."""
+
+    plain: Problems
+    changed: Problems
+    place: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Test:
+    """One test of a model: a split, and for a class of problems at one length, which."""
+
+    config: str
+    split: str
+    kind: str | None = None
+    length: int | None = None
+
+
+@dataclass(frozen=True)
+class DataCard:
+    """What the dataset card says; `columns`: config -> column -> meaning, "" for the configs without an entry."""
+
+    summary: str
+    method: str
+    limits: str
+    columns: dict[str, dict[str, str]]
+    purpose: Callable[[str, str], str]  # of a config and split
+    balance: str  # the tally that is shown as a table
+    balance_text: str
+    figure: str  # name of the file
+    figure_text: str
+    category: str = "text-generation"
+    balance_order: Callable[[Any], Any] = str
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What is said about a task, in one place."""
+
+    title: str  # "Addition, digit by digit"
+    short_title: str  # heading in a report: "Addition"
+    description: str  # one line of `headcount ls tasks`
+    data: DataCard
+    summary: Callable[[Mapping], str]  # of the data options: what a model of this task does
+    reads: Callable[[Mapping], str]  # of the data options: what it can read, and what not
+    length: str = "length"  # what a length counts: "digits"
+    problems: str = "problems"  # what examples are called: "sequences"
+    kinds: str = "problems"  # what classes are classes of: "unsorted rows are"
+    facts: Mapping[str, str] = field(default_factory=dict)  # fact -> how it reads: "longest carry chain"
+    splits: Mapping[str, str] = field(default_factory=dict)  # split -> what is in it
+    kinds_text: str = ""  # explains the classes beside a table
+    answer_note: Callable[[Mapping], str] = lambda options: ""  # how answers are written, if not as usual
+    pipeline_tag: str = "text-generation"
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """Of a task whose stream of fresh problems has nothing to choose."""
+
+
+@dataclass(frozen=True)
+class LengthStudy:
+    """What `headcount extrapolate` takes if nothing is said: a recipe, and lengths to test."""
+
+    recipe: str
+    lengths: tuple[int, ...]
+    quick_lengths: tuple[int, ...]
+    quick_settings: tuple[str, ...] = ()
+    quick_variants: tuple[str, ...] = ()  # of those that the recipe names, or encodings
+
+
 class Task:
-    """One task. To add one: a corpus class with `splits`, `features`, `tables` and `tally`, and a line in `TASKS`."""
+    """Subclass it, fill in the names below, override what differs, and name an instance in `TASKS`."""
 
-    options: type  # a data class with every choice, checked on construction
-    corpus: type  # corpus(options) gives the splits as arrow tables
-    oracle: Callable  # the exact answer
-    tokenizer: Callable[..., object]
-    collator: type
-    metric: str  # the figure that a model of this task is judged by
+    name: ClassVar[str]
+    kind: ClassVar[str]  # a key of ARCHITECTURES
+    options: ClassVar[type]  # data class with every choice, checked on construction; has `seed`
+    stream: ClassVar[type] = NoOptions  # data class of the choices for problems that are made while training
+    vocabulary: ClassVar[Vocabulary]
+    texts: ClassVar[Texts]
+    classes: ClassVar[Mapping[str, str]] = {}  # named classes of problems, tested by themselves at any length
+    hardest: ClassVar[tuple[str, ...]] = ()  # classes, the one without shortcuts first
+    relations: ClassVar[Mapping[str, Relation]] = {}
+    variables: ClassVar[Mapping[str, Variable]] = {}
+    labels: ClassVar[tuple[str, ...]] = ()  # names of the classes of a `label` task
+    role_letters: ClassVar[Mapping[str, str]] = {}  # role -> letter that stands for it on the axis of a mean map
+    place_zero: ClassVar[str] = "first"  # which end of a plain answer is its place 0: "first" or "last"
+    length_study: ClassVar[LengthStudy]
+
+    # Problems and their exact answers
+
+    def problems(
+        self, options: Any, rng: np.random.Generator, n: int, length: int | None = None, kind: str | None = None
+    ) -> Problems:
+        """`n` problems; of a length that may be any, and of one of the `classes`, where they are given."""
+        raise NotImplementedError
+
+    def solve(self, problems: Problems) -> NDArray:
+        """The exact answers, (N, ...)."""
+        raise NotImplementedError
+
+    def facts(self, problems: Problems) -> dict[str, NDArray]:
+        """Arrays (N,) by which results are broken down."""
+        return {}
+
+    def test_problems(self, options: Any, kind: str, length: int, n: int) -> Problems:
+        """Problems of a class and length to test on, the same for every model: by the seed of the options alone."""
+        entropy = np.random.SeedSequence([options.seed, length, *kind.encode()])
+        return self.problems(options, np.random.Generator(np.random.PCG64(entropy)), n, length, kind)
+
+    def fresh_problems(
+        self, rng: np.random.Generator, n: int, corpus: "Corpus", stream: Any, step: int, steps: int
+    ) -> Problems:
+        """A batch for one training step, without those that the corpus holds out; of one length, so as not to pad."""
+        first, last = self.trained_lengths(corpus.options)
+        length = int(rng.integers(first, last + 1))
+        found: list[Problems] = []
+        for _ in range(200):
+            drawn = self.problems(corpus.options, rng, n, length)
+            found.append(drawn[~corpus.is_held_out(drawn)])
+            if sum(map(len, found)) >= n:
+                return Problems.concatenate.__func__(type(drawn), found)[:n]
+        raise ValueError(
+            f"nearly all {self.texts.problems} of length {length} are held out; expected a larger data.min_length, or "
+            "fewer rows in data.test and data.validation."
+        )
+
+    def contrast(self, options: Any, length: int, n: int) -> Contrast | None:
+        """Twins of one length that differ in what decides, for the study of why length hurts; None if it has none."""
+        return None
+
+    # Splits
+
+    def splits(self, options: Any) -> "Corpus":
+        """The disjoint splits of these options."""
+        from .corpus import Corpus
+
+        return Corpus(self, options)
+
+    def pairs(self, variable: str, corpus: "Corpus", split: str = "test") -> Pairs:
+        """Pairs of held-out problems in which just this variable differs."""
+        raise ValueError(
+            f"the task {self.name} has no pairs for {variable!r}; expected one of: {', '.join(self.variables)}."
+        )
+
+    def trained_lengths(self, options: Any) -> tuple[int, int]:
+        """The shortest and the longest length in training."""
+        return options.min_length, options.max_length
+
+    # Tokens
+
+    def write(self, problems: Problems, options: Any) -> tuple[Written, Written | NDArray]:
+        """Token ids of the questions and of the answers, without special tokens; of a `label` task, labels (N,)."""
+        raise NotImplementedError
+
+    def encode(self, problems: Problems, style: str | None = None, options: Any = None) -> dict[str, NDArray]:
+        """`input_ids`, `labels` and, if any row is padded, `attention_mask`; padded on the right, labels with -100.
+
+        `style` is an architecture. `encoder-decoder`: `374+814<eos>` and `1188<eos>`; `decoder`: `<bos>374+814=1188<eos>`,
+        whose labels start after the `=`; `encoder`: the values, and one label.
+        """
+        style = style or ARCHITECTURES[self.kind][0]
+        if style not in ARCHITECTURES[self.kind]:
+            raise ValueError(
+                f"style={style!r} is not allowed for {self.name}; expected {' or '.join(ARCHITECTURES[self.kind])}."
+            )
+        options = self.options() if options is None else options
+        return assemble(*self.write(problems, options), style, self.vocabulary)
+
+    def prompts(self, problems: Problems, options: Any = None) -> dict[str, NDArray]:
+        """What a decoder is asked with, `<bos>374+814=`, padded on the left."""
+        options = self.options() if options is None else options
+        return assemble_prompts(self.write(problems, options)[0], self.vocabulary)
+
+    def roles(self, tokens: NDArray, side: str = "input", options: Any = None) -> Roles:
+        """What each token (N, L) stands for; `side`: "input" for `input_ids`, "answer" for labels."""
+        is_token = np.asarray(tokens) >= self.vocabulary.first
+        order = np.where(is_token, np.cumsum(is_token, -1) - 1, NOT_A_PLACE)
+        return Roles(("other", side), is_token.astype(np.int64), order)
+
+    # Models
+
+    def config(self, options: Any, model: Mapping[str, Any]) -> dict[str, Any]:
+        """Fields of the model's config that follow from the task; `model` are those that the recipe chooses."""
+        if self.kind == "label":
+            names = dict(enumerate(self.labels))
+            return {"id2label": names, "label2id": {name: number for number, name in names.items()}}
+        return {}
+
+    def built_in(self, config: Mapping[str, Any]) -> list[BuiltIn]:
+        """What a model of this task with this config has been given by hand."""
+        return built_in(config)
+
+    def tokens_at(self, length: int, style: str) -> int:
+        """Tokens of the longest sequence that one stack reads, for problems of this length."""
+        return length + 1
+
+    def longest_number(self, length: int) -> int:
+        """Digits of the longest number in a problem of this length; 0 where there are none."""
+        return 0
+
+    # Measures
+
+    @property
+    def measure(self) -> dict[str, Any]:
+        """How rows name the share of examples that a model gets right."""
+        if self.kind == "label":
+            return {"metric": "accuracy", "decoding": None}
+        return {"metric": "exact_match", "decoding": "free-running"}
+
+    def answer_order(self, options: Any) -> str:
+        """"plain", or "reversed" where answers are written from the other end."""
+        return "plain"
+
+    def card_examples(self, facts: Any) -> dict[str, Any] | None:
+        """Programs for the model card; None: those that every task of its kind has. See publishing/card_examples.py."""
+        return None
 
 
-TASKS: dict[str, Task] = {
-    "addition": Task(
-        AdditionOptions, AdditionCorpus, add_by_oracle, addition_tokenizer, AdditionCollator, "exact_match"
-    ),
-    "sortedness": Task(
-        SortednessOptions, SortednessCorpus, is_sorted, sortedness_tokenizer, SortednessCollator, "accuracy"
-    ),
-}
+def options_of(task: Task, values: Mapping[str, Any]) -> Any:
+    """The task's options; a name that it does not have, or a value that does not fit, is a ValueError."""
+    from ..configuration.rules import nearest
+
+    known = [each.name for each in fields(task.options)]
+    for name in values:
+        if name not in known:
+            raise ValueError(f"{name!r} is not an option of {task.name}.{nearest(name, known)}")
+    return task.options(**values)
+
+
+def plain_options(options: Any) -> dict[str, Any]:
+    """Options as JSON has them: lists where there are tuples."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(options).items()}

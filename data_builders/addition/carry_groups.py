@@ -1,4 +1,4 @@
-"""Problems of a given longest carry chain, drawn uniformly and counted exactly, for any number of digits.
+"""AdditionProblems of a given longest carry chain, drawn uniformly and counted exactly, for any number of digits.
 
 A problem's group depends only on the class of each column (kill, propagate, generate), and columns are independent: 45
 of the 100 digit pairs kill, 10 propagate, 45 generate. So a small automaton that reads columns from the units up and
@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import GENERATE, KILL, PROPAGATE, Problems, is_all_nines, solve
+from .columns import GENERATE, KILL, PROPAGATE, AdditionProblems, is_all_nines, solve
 
 
 NINES = "nines"
@@ -38,7 +38,7 @@ def chain_of(group: str) -> int:
     return 0 if group == NINES else int(group.removeprefix("chain_"))
 
 
-def name_groups(problems: Problems) -> NDArray[np.str_]:
+def name_groups(problems: AdditionProblems) -> NDArray[np.str_]:
     """(N,): the group of each problem."""
     solution = solve(problems.a, problems.b)
     names = np.array([f"chain_{chain}" for chain in range(problems.columns + 1)], dtype=object)
@@ -67,7 +67,7 @@ def _count(group: str, columns: int, counts: tuple[int, int, int]) -> int:
 
 
 def _count_up_to(chain: int, columns: int, counts: tuple[int, int, int]) -> int:
-    """Problems whose longest chain is `chain` or shorter: a list over running lengths, updated column by column."""
+    """AdditionProblems whose longest chain is `chain` or shorter: a list over running lengths, updated column by column."""
     running = [1] + [0] * chain
     for _ in range(columns):
         total = sum(running)
@@ -78,7 +78,7 @@ def _count_up_to(chain: int, columns: int, counts: tuple[int, int, int]) -> int:
     return sum(running)
 
 
-def draw_group(rng: np.random.Generator, count: int, group: str, columns: int) -> Problems:
+def draw_group(rng: np.random.Generator, count: int, group: str, columns: int) -> AdditionProblems:
     """`count` problems, each drawn uniformly from the group; the same one may come more than once."""
     if group != NINES and not 0 <= chain_of(group) <= columns:
         raise ValueError(
@@ -151,11 +151,11 @@ _LISTS = [[(x, y) for x in range(10) for y in range(10) if (x + y >= 9) + (x + y
 PAIRS = np.array([[pairs[i % len(pairs)] for i in range(90)] for pairs in _LISTS], np.uint8)  # (3, 90, 2)
 
 
-def draw_columns(rng: np.random.Generator, classes: NDArray[np.uint8]) -> Problems:
-    """Problems with the given column classes (N, C), the digits of each column drawn uniformly."""
+def draw_columns(rng: np.random.Generator, classes: NDArray[np.uint8]) -> AdditionProblems:
+    """AdditionProblems with the given column classes (N, C), the digits of each column drawn uniformly."""
     pairs = PAIRS[classes, rng.integers(0, 90, size=classes.shape, dtype=np.uint8)]
     rows, columns = classes.shape
-    return Problems(pairs[..., 0].copy(), pairs[..., 1].copy(), np.full(rows, columns))
+    return AdditionProblems(pairs[..., 0].copy(), pairs[..., 1].copy(), np.full(rows, columns))
 
 
 def sample_addition(
@@ -165,8 +165,8 @@ def sample_addition(
     *,
     nine_share: float | None = None,
     longest_chain: int | None = None,
-) -> Problems:
-    """Problems made on the fly, `digits` wide with leading zeros allowed; repetitions are possible.
+) -> AdditionProblems:
+    """AdditionProblems made on the fly, `digits` wide with leading zeros allowed; repetitions are possible.
 
     Uniform by default. `nine_share=p`: a column sums to nine with probability p and is uniform otherwise, which makes
     long carry chains (and long chains that no carry enters) common. `longest_chain=c`: exactly that; `digits` gives
@@ -185,7 +185,7 @@ def sample_addition(
             raise ValueError(f"longest_chain={longest_chain} is not allowed; expected 0 to digits={digits}.")
         return draw_group(rng, count, f"chain_{longest_chain}", digits)
     a, b = rng.integers(0, 10, size=(2, count, digits), dtype=np.uint8)
-    problems = Problems(a, b, np.full(count, digits))
+    problems = AdditionProblems(a, b, np.full(count, digits))
     if nine_share is not None:
         if not 0 <= nine_share <= 1:
             raise ValueError(f"nine_share={nine_share} is not allowed; expected a number from 0 to 1.")
@@ -193,7 +193,7 @@ def sample_addition(
     return problems
 
 
-def shorten_one_operand(rng: np.random.Generator, problems: Problems) -> None:
+def shorten_one_operand(rng: np.random.Generator, problems: AdditionProblems) -> None:
     """In half of the problems, on average, one operand becomes shorter: any length from 0 digits (the number 0) on."""
     count, columns = problems.a.shape
     digits_left = rng.integers(0, columns, count)

@@ -23,7 +23,7 @@ EXACT_KEY_DIGITS = 9  # two operands of so many digits fit into one 64-bit key
 
 
 @dataclass(frozen=True)
-class Problems:
+class AdditionProblems:
     """Addition problems as digits: `a` and `b` (N, C), and the columns in which each is written, `width` (N,)."""
 
     a: NDArray[np.uint8]
@@ -33,23 +33,23 @@ class Problems:
     def __len__(self) -> int:
         return len(self.a)
 
-    def __getitem__(self, rows) -> "Problems":
-        return Problems(self.a[rows], self.b[rows], self.width[rows])
+    def __getitem__(self, rows) -> "AdditionProblems":
+        return AdditionProblems(self.a[rows], self.b[rows], self.width[rows])
 
     @property
     def columns(self) -> int:
         return self.a.shape[1]
 
     @staticmethod
-    def concatenate(parts: "list[Problems]") -> "Problems":
+    def concatenate(parts: "list[AdditionProblems]") -> "AdditionProblems":
         parts = [part for part in parts if len(part)] or parts[:1]
         if len(parts) == 1:
             return parts[0]
-        return Problems(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("a", "b", "width")))
+        return AdditionProblems(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("a", "b", "width")))
 
     @staticmethod
-    def from_integers(a: list[int], b: list[int], columns: int | None = None) -> "Problems":
-        """From Python integers of any size: `Problems.from_integers([374], [814])`."""
+    def from_integers(a: list[int], b: list[int], columns: int | None = None) -> "AdditionProblems":
+        """From Python integers of any size: `AdditionProblems.from_integers([374], [814])`."""
         for number in (*a, *b):
             if number < 0:
                 raise ValueError(f"{number} cannot be an operand; expected a whole number >= 0.")
@@ -61,7 +61,7 @@ class Problems:
             np.array([[int(digit) for digit in reversed(str(number).zfill(columns))] for number in numbers], np.uint8)
             for numbers in (a, b)
         )
-        return Problems(first, second, np.full(len(a), columns))
+        return AdditionProblems(first, second, np.full(len(a), columns))
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def from_integers(values: NDArray[np.integer], columns: int) -> NDArray[np.uint8
     return digits.T
 
 
-def problem_keys(problems: Problems, ordered: bool) -> NDArray[np.uint64]:
+def problem_keys(problems: AdditionProblems, ordered: bool) -> NDArray[np.uint64]:
     """(N,): equal for equal problems. Up to nine digits also different for different problems; beyond, a 64-bit hash.
 
     Where keys are used, an equal key means "do not take this row", so that a clash of hashes costs one fresh row and

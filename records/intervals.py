@@ -4,6 +4,7 @@ Everything takes per-example outcomes or counts and gives plain numbers for JSON
 """
 
 import math
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,11 +20,26 @@ def rate(right: int, n: int) -> dict:
     return {"value": right / n, "n": int(n), "interval": [float(interval.low), float(interval.high)]}
 
 
+def wilson(share: float, n: int) -> list[float]:
+    """The Wilson interval in closed form, for a share of which share * n need not be whole."""
+    z = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
+    center = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z * (share * (1 - share) / n + z**2 / (4 * n**2)) ** 0.5 / (1 + z**2 / n)
+    return [max(0.0, min(share, center - half)), min(1.0, max(share, center + half))]  # min and max undo rounding
+
+
+def pooled(estimates: Iterable[Mapping]) -> dict | None:
+    """The share over all examples of several rates; None without any."""
+    estimates = list(estimates)
+    if not estimates:
+        return None
+    return rate(round(sum(e["value"] * e["n"] for e in estimates)), sum(e["n"] for e in estimates))
+
+
 def paired_drop(before: NDArray[np.bool_], after: NDArray[np.bool_]) -> dict:
     """How much lower the share of `after` is than that of `before` on the same examples, with a 95 % interval.
 
-    The interval is Newcombe's for paired differences (Statistics in Medicine 17, 1998, method 10): two Wilson
-    intervals, joined by the correlation of the outcomes. Positive = `after` is worse.
+    Positive = `after` is worse. The interval is that of `paired_interval`.
 
     >>> row = paired_drop(np.array([1, 1, 1, 1], bool), np.array([1, 1, 0, 1], bool))
     >>> row["value"], row["n"]
@@ -36,19 +52,33 @@ def paired_drop(before: NDArray[np.bool_], after: NDArray[np.bool_]) -> dict:
             f"there are {n} outcomes before and {len(after)} after; expected as many of each, at least 1."
         )
     both, lost = int((before & after).sum()), int((before & ~after).sum())
-    won, neither = int((~before & after).sum()), int((~before & ~after).sum())
-    first, second = rate(both + lost, n), rate(both + won, n)
-    difference = first["value"] - second["value"]
-    margins = math.prod((both + lost, won + neither, both + won, lost + neither))
-    correlation = (both * neither - lost * won) / math.sqrt(margins) if margins else 0.0
+    won = int((~before & after).sum())
+    interval = paired_interval(both, lost, won, n)
+    return {"value": (both + lost) / n - (both + won) / n, "n": n, "interval": interval}
+
+
+def paired_interval(both: int, only_first: int, only_second: int, n: int, corrected: bool = False) -> list[float]:
+    """Newcombe's interval for the first share minus the second, on the same examples, from the counts.
+
+    Statistics in Medicine 17, 1998, 2635-2650: two Wilson intervals, joined by the correlation of the outcomes (method
+    8); `corrected`: with a continuity correction of that correlation, for few examples (method 10).
+    """
+    first, second = rate(both + only_first, n), rate(both + only_second, n)
+    neither = n - both - only_first - only_second
+    covariance = float(both * neither - only_first * only_second)
+    if corrected and covariance > 0:
+        covariance = max(covariance - n / 2, 0.0)
+    margins = math.prod((both + only_first, only_second + neither, both + only_second, only_first + neither))
+    correlation = covariance / math.sqrt(margins) if margins else 0.0
 
     def reach(a: float, b: float) -> float:
         return math.sqrt(max(0.0, a * a - 2 * correlation * a * b + b * b))
 
+    gap = first["value"] - second["value"]
     (low1, high1), (low2, high2) = first["interval"], second["interval"]
-    low = difference - reach(first["value"] - low1, high2 - second["value"])
-    high = difference + reach(high1 - first["value"], second["value"] - low2)
-    return {"value": difference, "n": n, "interval": [low, high]}
+    low = gap - reach(first["value"] - low1, high2 - second["value"])
+    high = gap + reach(high1 - first["value"], second["value"] - low2)
+    return [low, high]
 
 
 def difference(first: dict, second: dict) -> dict:

@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 
 from .arrow_columns import join_columns, string_column, written_digits
-from .columns import Problems, number_of_digits, to_integers
+from .columns import AdditionProblems, number_of_digits, to_integers
 
 
-def addition_texts(problems: Problems, total: np.ndarray, zero_pad: bool, answer_order: str) -> tuple[tuple, tuple]:
+def addition_texts(problems: AdditionProblems, total: np.ndarray, zero_pad: bool, answer_order: str) -> tuple[tuple, tuple]:
     """Codes and lengths of the inputs `374+814` and of the targets `1188` (or `8811`)."""
     rows = len(problems)
     plus = (np.full((rows, 1), ord("+"), np.uint8), np.ones(rows, np.int64))

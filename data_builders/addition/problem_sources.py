@@ -1,53 +1,12 @@
-"""Where different problems come from: streams that never repeat one, and the keys of those that are taken."""
+"""Where different problems come from: streams that never repeat one."""
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..key_sets import KeySet, scramble
 from .carry_groups import draw_group, group_size
-from .columns import EXACT_KEY_DIGITS, Problems, from_integers, problem_keys, scramble
+from .columns import EXACT_KEY_DIGITS, AdditionProblems, from_integers, problem_keys
 from .permutation import Permutation
-
-
-class KeySet:
-    """A growing set of 64-bit keys in a few sorted arrays: 8 bytes per key.
-
-    Most keys that are looked up are not in the set. A table of 2^20 flags, one for each value of a 20-bit hash, tells
-    so for nearly all of them at once, as long as the set is small.
-    """
-
-    def __init__(self, runs: list[NDArray[np.uint64]] | None = None, flags: NDArray[np.bool_] | None = None):
-        self._runs = list(runs or [])
-        self._flags = np.zeros(1 << 20, bool) if flags is None else flags.copy()
-
-    def __len__(self) -> int:
-        return sum(map(len, self._runs))
-
-    def copy(self) -> "KeySet":
-        return KeySet(self._runs, self._flags)
-
-    def contains(self, keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        found = self._flags[_hash_20_bits(keys)]
-        maybe = np.flatnonzero(found)
-        candidates = keys[maybe]
-        really = np.zeros(len(maybe), bool)
-        for run in self._runs:
-            place = np.minimum(np.searchsorted(run, candidates), len(run) - 1)
-            really |= run[place] == candidates
-        found[maybe] = really
-        return found
-
-    def add(self, keys: NDArray[np.uint64]) -> None:
-        if not len(keys):
-            return
-        self._flags[_hash_20_bits(keys)] = True
-        self._runs.append(np.sort(keys))
-        # Like the digits of a binary counter: runs of similar size are merged, so that there are few of them.
-        while len(self._runs) > 1 and 2 * len(self._runs[-1]) >= len(self._runs[-2]):
-            self._runs.append(np.sort(np.concatenate([self._runs.pop(), self._runs.pop()]), kind="stable"))
-
-
-def _hash_20_bits(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    return (keys * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(44)
 
 
 class OperandRange:
@@ -95,7 +54,7 @@ class UniformSource:
         self.coin = self.rng.integers(0, 1 << 64, dtype=np.uint64)
         self.position = 0
 
-    def draw(self, count: int) -> Problems:
+    def draw(self, count: int) -> AdditionProblems:
         """The next `count` rows, or what is left."""
         end = min(self.position + count, self.permutation.size)
         index = self.permutation(np.arange(self.position, end, dtype=np.uint64))
@@ -110,7 +69,7 @@ class UniformSource:
         a, b = self.a.digits_of(low_a, self.rng, self.columns), self.b.digits_of(low_b, self.rng, self.columns)
         if not self.is_triangle and not self.ordered:
             a, b = np.where(swap[:, None], b, a), np.where(swap[:, None], a, b)
-        return Problems(a, b, np.full(len(a), self.width))
+        return AdditionProblems(a, b, np.full(len(a), self.width))
 
 
 def _unordered_pair(index: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -137,17 +96,17 @@ class GroupSource:
         # To see each of n problems takes about n ln n draws; after many more than that, nothing new is left.
         self.draws_left = self.size * (20 + 3 * self.size.bit_length())
 
-    def draw(self, count: int) -> Problems:
+    def draw(self, count: int) -> AdditionProblems:
         count = min(count, self.draws_left)
         self.draws_left -= count
         problems = draw_group(self.rng, count, self.group, self.width)
         beyond = ((0, 0), (0, self.columns - self.width))
-        return Problems(np.pad(problems.a, beyond), np.pad(problems.b, beyond), problems.width)
+        return AdditionProblems(np.pad(problems.a, beyond), np.pad(problems.b, beyond), problems.width)
 
 
 def take_new(
     source: UniformSource | GroupSource, count: int, taken: KeySet, ordered: bool, keep_keys: bool
-) -> Problems:
+) -> AdditionProblems:
     """Up to `count` problems that are not in `taken`; fewer only when the source has no more.
 
     Their keys join `taken` if `keep_keys`, or if the source could bring them again.
@@ -167,13 +126,13 @@ def take_new(
             first[np.unique(keys, return_index=True)[1]] = True
             new &= first
         if not source.remember and not keep_keys and new.all():
-            return Problems.concatenate([*parts, drawn])
+            return AdditionProblems.concatenate([*parts, drawn])
         rows = np.flatnonzero(new)[:missing]
         if source.remember or keep_keys:
             taken.add(keys[rows])
         parts.append(drawn[rows])
         missing -= len(rows)
-    return Problems.concatenate(parts)
+    return AdditionProblems.concatenate(parts)
 
 
 def share_out(total: int, capacities: list[int]) -> list[int]:

@@ -17,7 +17,7 @@ from .carry_pairs import count_pairs, draw_pairs, pair_features, pair_table
 from .choices import COLUMN_CLASSES
 from .columns import (
     INT64_DIGITS,
-    Problems,
+    AdditionProblems,
     from_integers,
     is_all_nines,
     problem_keys,
@@ -31,8 +31,8 @@ from .problem_sources import GroupSource, KeySet, OperandRange, UniformSource, s
 class HeldOut:
     """The rows that training must not see, and their keys."""
 
-    splits: dict[str, Problems]
-    pairs: dict[str, tuple[Problems, Problems]]
+    splits: dict[str, AdditionProblems]
+    pairs: dict[str, tuple[AdditionProblems, AdditionProblems]]
     keys: KeySet
 
 
@@ -106,19 +106,19 @@ class AdditionCorpus:
             for problems in self._chunks(split):
                 yield addition_table(problems, self.options, self.features(config).arrow_schema)
 
-    def problems(self, split: str) -> Problems:
+    def problems(self, split: str) -> AdditionProblems:
         """The rows of train, validation, test, hard or exhaustive as arrays of digits."""
-        return Problems.concatenate(list(self._chunks(split)))
+        return AdditionProblems.concatenate(list(self._chunks(split)))
 
-    def long_problems(self, kind: str, split: str) -> Problems:
+    def long_problems(self, kind: str, split: str) -> AdditionProblems:
         """The rows of a class of problems beyond the training length; split `test_200` and the like."""
         return long_problems(kind, int(split.removeprefix("test_")), self.options.long_test, self.options.seed)
 
-    def pairs(self, split: str = "test") -> tuple[Problems, Problems]:
+    def pairs(self, split: str = "test") -> tuple[AdditionProblems, AdditionProblems]:
         """Base and source problems of the `pairs` config; split `test` or `ripple`."""
         return self._held_out.pairs[split]
 
-    def is_held_out(self, problems: Problems) -> np.ndarray:
+    def is_held_out(self, problems: AdditionProblems) -> np.ndarray:
         """(N,): which problems are in validation, test, hard or pairs; for training data that is made on the fly."""
         columns = max(problems.columns, self.options.digits)
         a, b = (np.pad(digits, ((0, 0), (0, columns - problems.columns))) for digits in (problems.a, problems.b))
@@ -127,7 +127,7 @@ class AdditionCorpus:
         else:
             inside = np.ones(len(problems), bool)
         own = slice(None, self.options.digits)
-        keys = problem_keys(Problems(a[:, own], b[:, own], problems.width), self.options.ordered)
+        keys = problem_keys(AdditionProblems(a[:, own], b[:, own], problems.width), self.options.ordered)
         return inside & self._held_out.keys.contains(keys)
 
     def tally(self, config: str, table: pa.Table) -> dict[str, Counter]:
@@ -138,7 +138,7 @@ class AdditionCorpus:
             for name in columns
         }
 
-    def _chunks(self, split: str) -> Iterator[Problems]:
+    def _chunks(self, split: str) -> Iterator[AdditionProblems]:
         if split == "exhaustive" and self.options.exhaustive:
             return self._exhaustive_chunks()
         if split not in self.splits().get("default", {}):
@@ -150,14 +150,14 @@ class AdditionCorpus:
         whole = self._held_out.splits[split]
         return (whole[start : start + self.chunk_rows] for start in range(0, len(whole), self.chunk_rows))
 
-    def _exhaustive_chunks(self) -> Iterator[Problems]:
+    def _exhaustive_chunks(self) -> Iterator[AdditionProblems]:
         operands = 10**self.options.digits
         for start in range(0, operands**2, self.chunk_rows):
             a, b = np.divmod(np.arange(start, min(start + self.chunk_rows, operands**2)), operands)
             width = np.full(len(a), self.options.digits)
-            yield Problems(from_integers(a, self.options.digits), from_integers(b, self.options.digits), width)
+            yield AdditionProblems(from_integers(a, self.options.digits), from_integers(b, self.options.digits), width)
 
-    def _train_chunks(self) -> Iterator[Problems]:
+    def _train_chunks(self) -> Iterator[AdditionProblems]:
         options = self.options
         sources = self._uniform_sources() if options.sampling == "uniform" else self._group_sources("train")
         return self._mixed_chunks("train", sources, options.train, self._held_out.keys.copy(), keep_keys=False)
@@ -171,11 +171,11 @@ class AdditionCorpus:
             size = getattr(options, split)
             if size:
                 chunks = self._mixed_chunks(split, sources, size, held_out.keys, keep_keys=True, part=HELD_OUT_PART)
-                held_out.splits[split] = Problems.concatenate(list(chunks))
+                held_out.splits[split] = AdditionProblems.concatenate(list(chunks))
         if options.hard:
             groups = self._group_sources("hard")
             chunks = self._mixed_chunks("hard", groups, options.hard, held_out.keys, keep_keys=True, part=HARD_PART)
-            held_out.splits["hard"] = Problems.concatenate(list(chunks))
+            held_out.splits["hard"] = AdditionProblems.concatenate(list(chunks))
         for split in self.splits().get("pairs", {}):
             rng = self._rng(f"pairs/{split}")
             held_out.pairs[split] = draw_pairs(rng, options, split == "ripple", held_out.keys)
@@ -183,7 +183,7 @@ class AdditionCorpus:
 
     def _mixed_chunks(
         self, split: str, sources: list, total: int, taken: KeySet, keep_keys: bool, part: int = 1
-    ) -> Iterator[Problems]:
+    ) -> Iterator[AdditionProblems]:
         """`total` new problems, shared over the sources and shuffled within each chunk."""
         shares = share_by_group(total, sources, part)
         rng = self._rng(f"order/{split}")
@@ -208,7 +208,7 @@ class AdditionCorpus:
                     )
                 # What an exhausted source could not give, the others give in equal shares.
                 counts = share_out(missing, [total * (number not in exhausted) for number in range(len(sources))])
-            problems = Problems.concatenate(parts)
+            problems = AdditionProblems.concatenate(parts)
             # A single source is in random order already.
             yield problems if len(sources) == 1 else problems[rng.permutation(len(problems))]
 
@@ -247,7 +247,7 @@ def share_by_group(total: int, sources: list, part: int) -> list[int]:
     return shares
 
 
-def addition_table(problems: Problems, options: AdditionOptions, schema: pa.Schema) -> pa.Table:
+def addition_table(problems: AdditionProblems, options: AdditionOptions, schema: pa.Schema) -> pa.Table:
     """One arrow table of problems with texts, numbers and the anatomy of their carries."""
     solution = solve(problems.a, problems.b)
     inputs, targets = addition_texts(problems, solution.sum, options.zero_pad, options.answer_order)

@@ -13,7 +13,7 @@ from datasets import Features, Value
 
 from .addition_text import addition_texts, number_column
 from .arrow_columns import string_column
-from .columns import INT64_DIGITS, Problems, problem_keys, solve
+from .columns import INT64_DIGITS, AdditionProblems, problem_keys, solve
 from .problem_sources import KeySet
 
 
@@ -46,7 +46,7 @@ def count_pairs(digits: int, ripple: bool, zero_pad: bool) -> int:
     return total
 
 
-def draw_pairs(rng: np.random.Generator, options, ripple: bool, taken: KeySet) -> tuple[Problems, Problems]:
+def draw_pairs(rng: np.random.Generator, options, ripple: bool, taken: KeySet) -> tuple[AdditionProblems, AdditionProblems]:
     """`options.pairs` pairs (base, source) whose problems are in no other split; their keys join `taken`.
 
     The changed column is uniform over those that can serve, and either problem of a pair may be the one with the
@@ -54,7 +54,7 @@ def draw_pairs(rng: np.random.Generator, options, ripple: bool, taken: KeySet) -
     the same places.
     """
     digits, missing = options.digits, options.pairs
-    pairs: list[tuple[Problems, Problems]] = []
+    pairs: list[tuple[AdditionProblems, AdditionProblems]] = []
     avoid, drawn_pairs = taken.copy(), KeySet()
     rounds = 0
     while missing:
@@ -81,7 +81,7 @@ def draw_pairs(rng: np.random.Generator, options, ripple: bool, taken: KeySet) -
         flip = rng.random(len(rows)) < 0.5
         pairs.append((_choose(flip, low[rows], high[rows]), _choose(~flip, low[rows], high[rows])))
         missing -= len(rows)
-    base, source = (Problems.concatenate([pair[side] for pair in pairs]) for side in (0, 1))
+    base, source = (AdditionProblems.concatenate([pair[side] for pair in pairs]) for side in (0, 1))
     return base, source
 
 
@@ -103,16 +103,16 @@ def _draw_candidates(rng: np.random.Generator, count: int, digits: int, ripple: 
     for first in (0, 2):
         own_a, own_b = a.copy(), b.copy()
         own_a[rows, column], own_b[rows, column] = choice[:, first], choice[:, first + 1]
-        sides.append(Problems(own_a, own_b, np.full(count, digits)))
+        sides.append(AdditionProblems(own_a, own_b, np.full(count, digits)))
     return sides
 
 
-def _choose(is_high: np.ndarray, low: Problems, high: Problems) -> Problems:
+def _choose(is_high: np.ndarray, low: AdditionProblems, high: AdditionProblems) -> AdditionProblems:
     take_high = is_high[:, None]
-    return Problems(np.where(take_high, high.a, low.a), np.where(take_high, high.b, low.b), low.width)
+    return AdditionProblems(np.where(take_high, high.a, low.a), np.where(take_high, high.b, low.b), low.width)
 
 
-def describe_pairs(base: Problems, source: Problems) -> dict[str, np.ndarray]:
+def describe_pairs(base: AdditionProblems, source: AdditionProblems) -> dict[str, np.ndarray]:
     """What differs: the column (0 = units), the base's carry out of it, its answer digit, how far it ripples."""
     solutions = solve(base.a, base.b), solve(source.a, source.b)
     changed = (base.a != source.a) | (base.b != source.b)
@@ -134,7 +134,7 @@ def pair_features(number: Value) -> Features:
     return Features({**texts, **numbers, **facts})
 
 
-def pair_table(base: Problems, source: Problems, options, schema: pa.Schema) -> pa.Table:
+def pair_table(base: AdditionProblems, source: AdditionProblems, options, schema: pa.Schema) -> pa.Table:
     columns = {name: pa.array(values, pa.int32()) for name, values in describe_pairs(base, source).items()}
     columns["digits"] = pa.array(base.width, pa.int32())
     for side, problems in (("base", base), ("source", source)):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from headcount.analysis.statistics import holm, mcnemar, mean_with_interval, paired_drop, rank_correlation, rate
+from headcount.records.intervals import holm, mcnemar, mean_with_interval, paired_drop, rank_correlation, rate
 
 
 def test_rate_is_the_wilson_interval():

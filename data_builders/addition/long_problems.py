@@ -1,6 +1,6 @@
 """Addition problems of one given width, by the class of what makes them hard: what a model is tested on at any length.
 
-Every class is a function `(rng, count, digits) -> Problems`; the rows depend on the seed, the class and the width
+Every class is a function `(rng, count, digits) -> AdditionProblems`; the rows depend on the seed, the class and the width
 alone, so that all models are tested on the same ones.
 """
 
@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 
 from .carry_groups import sample_addition
-from .columns import Problems
+from .columns import AdditionProblems
 
 
-def random_problems(rng: np.random.Generator, count: int, digits: int) -> Problems:
+def random_problems(rng: np.random.Generator, count: int, digits: int) -> AdditionProblems:
     """Uniform digits; the first digit of each operand is not zero, so that both have the full length."""
     problems = sample_addition(rng, count, digits)
     for operand in (problems.a, problems.b):
@@ -20,12 +20,12 @@ def random_problems(rng: np.random.Generator, count: int, digits: int) -> Proble
     return problems
 
 
-def carry_dense(rng: np.random.Generator, count: int, digits: int) -> Problems:
+def carry_dense(rng: np.random.Generator, count: int, digits: int) -> AdditionProblems:
     """Nine columns of ten sum to nine: long chains, half of which a carry runs through."""
     return sample_addition(rng, count, digits, nine_share=0.9)
 
 
-def full_chain(rng: np.random.Generator, count: int, digits: int) -> Problems:
+def full_chain(rng: np.random.Generator, count: int, digits: int) -> AdditionProblems:
     """A carry is made in the units and runs through every other column."""
     problems = sample_addition(rng, count, digits, nine_share=1.0)
     units = rng.integers(1, 10, count)
@@ -34,12 +34,12 @@ def full_chain(rng: np.random.Generator, count: int, digits: int) -> Problems:
     return problems
 
 
-def all_nines(rng: np.random.Generator, count: int, digits: int) -> Problems:
+def all_nines(rng: np.random.Generator, count: int, digits: int) -> AdditionProblems:
     """Every column sums to nine and no carry is made: one carry too many would change every digit."""
     return sample_addition(rng, count, digits, nine_share=1.0)
 
 
-def unequal(rng: np.random.Generator, count: int, digits: int) -> Problems:
+def unequal(rng: np.random.Generator, count: int, digits: int) -> AdditionProblems:
     """One operand has the full length, the other any shorter one, down to the number 0."""
     problems = random_problems(rng, count, digits)
     short = rng.integers(0, digits, count)
@@ -50,7 +50,7 @@ def unequal(rng: np.random.Generator, count: int, digits: int) -> Problems:
     return problems
 
 
-def leading_zeros(rng: np.random.Generator, count: int, digits: int) -> Problems:
+def leading_zeros(rng: np.random.Generator, count: int, digits: int) -> AdditionProblems:
     """Both operands are shorter than the width in which they are written; the first row is 0 + 0."""
     problems = sample_addition(rng, count, digits)
     for operand in (problems.a, problems.b):
@@ -59,7 +59,7 @@ def leading_zeros(rng: np.random.Generator, count: int, digits: int) -> Problems
     return problems
 
 
-PROBLEM_CLASSES: dict[str, Callable[[np.random.Generator, int, int], Problems]] = {
+PROBLEM_CLASSES: dict[str, Callable[[np.random.Generator, int, int], AdditionProblems]] = {
     "random": random_problems,
     "carry_dense": carry_dense,
     "full_chain": full_chain,
@@ -69,7 +69,7 @@ PROBLEM_CLASSES: dict[str, Callable[[np.random.Generator, int, int], Problems]] 
 }
 
 
-def long_problems(name: str, digits: int, count: int, seed: int = 0) -> Problems:
+def long_problems(name: str, digits: int, count: int, seed: int = 0) -> AdditionProblems:
     """`count` problems of a class, `digits` wide: the same for the same arguments."""
     entropy = np.random.SeedSequence([seed, digits, *name.encode()])
     return PROBLEM_CLASSES[name](np.random.Generator(np.random.PCG64(entropy)), count, digits)

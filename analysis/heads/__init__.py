@@ -1,0 +1,1 @@
+"""What heads do: ablation, maps, specialization, importance, pruning, subsets."""

@@ -1,0 +1,1 @@
+"""How far models generalise, and why not further."""

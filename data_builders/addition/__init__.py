@@ -1,0 +1,1 @@
+"""Addition of two numbers, digit by digit."""

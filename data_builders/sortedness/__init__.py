@@ -1,0 +1,1 @@
+"""Is a sequence of integers in order?"""

@@ -1,0 +1,1 @@
+"""Hub repositories and model cards."""

@@ -1,0 +1,1 @@
+"""The floor under everything that computes: intervals, rows, files, locks, run folders."""

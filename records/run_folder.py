@@ -1,0 +1,100 @@
+"""A run on disk, as everybody reads it.
+
+    recipe.yaml, provenance.json, metrics.jsonl, model/, checkpoints/, results/NAME.json, figures/, report.html, README.md
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .files import read_json, read_json_lines, read_yaml
+from .rows import Rows, read_rows
+
+
+RECIPE, PROVENANCE, METRICS = "recipe.yaml", "provenance.json", "metrics.jsonl"
+CONFIG, WEIGHTS = "model/config.json", "model/model.safetensors"
+FIGURE_KINDS = (".png", ".svg")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One trained model and what is known of it; what is not there is empty."""
+
+    folder: Path
+    recipe: dict
+    provenance: dict = field(default_factory=dict)
+    config: dict = field(default_factory=dict)
+    metrics: list[dict] = field(default_factory=list)
+    rows: dict[str, Rows] = field(default_factory=dict)  # name of the results file -> its rows
+    figures: dict[str, list[Path]] = field(default_factory=dict)  # name -> files, one for each format
+
+    @property
+    def name(self) -> str:
+        return self.folder.name or self.folder.resolve().name
+
+    @property
+    def task(self) -> str:
+        return self.recipe.get("task", "")
+
+    @property
+    def recipe_name(self) -> str:
+        return self.recipe.get("name", self.name)
+
+    @property
+    def seed(self) -> int | None:
+        return self.provenance.get("seed", self.recipe.get("training", {}).get("seed"))
+
+    @property
+    def data_options(self) -> dict:
+        """The options of the task that the recipe names; the task knows the defaults of the others."""
+        return self.recipe.get("data") or {}
+
+    @property
+    def evaluation(self) -> Rows:
+        return self.rows.get("evaluation", [])
+
+    @property
+    def training(self) -> Rows:
+        return self.rows.get("training", [])
+
+
+def is_run(folder: Path) -> bool:
+    return (folder / RECIPE).is_file()
+
+
+def read_run(folder: Path, whole: bool = False) -> Run:
+    """The record of a run; `whole`: a run that is not finished and evaluated is an error that names what is missing."""
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is not a folder; expected a run of headcount train.")
+    wanted = (RECIPE, PROVENANCE, CONFIG, "results/evaluation.json") if whole else (RECIPE,)
+    for name in wanted:
+        if not (folder / name).is_file():
+            what = "a finished and evaluated run" if whole else "a run of headcount train"
+            raise ValueError(f"{folder} has no {name}; expected the folder of {what}.")
+
+    def found(name: str) -> dict:
+        return read_json(folder / name) if (folder / name).is_file() else {}
+
+    metrics = folder / METRICS
+    return Run(
+        folder=folder,
+        recipe=read_yaml(folder / RECIPE),
+        provenance=found(PROVENANCE),
+        config=found(CONFIG),
+        metrics=read_json_lines(metrics) if metrics.is_file() else [],
+        rows=read_results(folder),
+        figures=list_figures(folder),
+    )
+
+
+def read_results(folder: Path, names: tuple[str, ...] | None = None) -> dict[str, Rows]:
+    """The rows of results/*.json by name, or of those that are named and there."""
+    paths = sorted((folder / "results").glob("*.json"))
+    return {path.stem: read_rows(path) for path in paths if names is None or path.stem in names}
+
+
+def list_figures(folder: Path) -> dict[str, list[Path]]:
+    figures: dict[str, list[Path]] = {}
+    for path in sorted((folder / "figures").glob("*.*")):
+        if path.suffix in FIGURE_KINDS and not path.name.startswith("."):
+            figures.setdefault(path.stem, []).append(path)
+    return figures
