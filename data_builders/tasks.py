@@ -139,7 +139,8 @@ class DataCard:
     purpose: Callable[[str, str], str]  # of a config and split
     balance: str  # the tally that is shown as a table
     balance_text: str
-    figure: str  # name of the file
+    draw: Callable[[Any, Any], None]  # of the tallies of all splits and a path: the figure
+    figure: str  # name of its file
     figure_text: str
     category: str = "text-generation"
     balance_order: Callable[[Any], Any] = str
@@ -231,7 +232,7 @@ class Task:
             drawn = self.problems(corpus.options, rng, n, length)
             found.append(drawn[~corpus.is_held_out(drawn)])
             if sum(map(len, found)) >= n:
-                return Problems.concatenate.__func__(type(drawn), found)[:n]
+                return type(drawn).concatenate(found)[:n]
         raise ValueError(
             f"nearly all {self.texts.problems} of length {length} are held out; expected a larger data.min_length, or "
             "fewer rows in data.test and data.validation."
@@ -321,7 +322,7 @@ class Task:
         return {"metric": "exact_match", "decoding": "free-running"}
 
     def answer_order(self, options: Any) -> str:
-        """"plain", or "reversed" where answers are written from the other end."""
+        """ "plain", or "reversed" where answers are written from the other end."""
         return "plain"
 
     def card_examples(self, facts: Any) -> dict[str, Any] | None:

@@ -1,6 +1,6 @@
 """A run on disk, as everybody reads it.
 
-    recipe.yaml, provenance.json, metrics.jsonl, model/, checkpoints/, results/NAME.json, figures/, report.html, README.md
+recipe.yaml, provenance.json, metrics.jsonl, model/, checkpoints/, results/NAME.json, figures/, report.html, README.md
 """
 
 from dataclasses import dataclass, field
