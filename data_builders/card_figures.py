@@ -13,7 +13,7 @@ Tallies = dict[tuple[str, str], dict[str, Counter]]
 
 
 def draw_counts(tallies: Tallies, path: Path, facts: dict[str, str]) -> None:
-    """Share of rows by a number, one colour per split of the first config; of several facts, the first that is tallied.
+    """Share of rows by a number, one colour per split of the first config; of several facts, the first there is.
 
     `facts`: name of the tally -> what the axis says.
     """

@@ -131,8 +131,8 @@ class Corpus:
             if not missing:
                 return type(drawn).concatenate(found)
         raise ValueError(
-            f"{split}={rows:,} is not allowed: only {rows - missing:,} different {self.task.texts.problems} were found "
-            "for it beside the other splits; expected smaller splits or longer ones."
+            f"{split}={rows:,} is not allowed: only {rows - missing:,} different {self.task.texts.problems} were "
+            "found for it beside the other splits; expected smaller splits or longer ones."
         )
 
     # Tables

@@ -1,7 +1,7 @@
 """`TASKS`: every task by name, and those of your own.
 
-A Python file with a `TASK`, named in the environment variable HEADCOUNT_TASKS, joins the others. Nothing else brings in
-code: a recipe only says the name.
+A Python file with a `TASK`, named in the environment variable HEADCOUNT_TASKS, joins the others. Nothing else brings
+in code: a recipe only says the name.
 """
 
 import importlib.util

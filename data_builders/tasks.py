@@ -197,6 +197,7 @@ class Task:
     variables: ClassVar[Mapping[str, Variable]] = {}
     labels: ClassVar[tuple[str, ...]] = ()  # names of the classes of a `label` task
     role_letters: ClassVar[Mapping[str, str]] = {}  # role -> letter that stands for it on the axis of a mean map
+    format_options: ClassVar[tuple[str, ...]] = ()  # options that say how problems are written
     place_zero: ClassVar[str] = "first"  # which end of a plain answer is its place 0: "first" or "last"
     length_study: ClassVar[LengthStudy]
 
@@ -269,8 +270,8 @@ class Task:
     def encode(self, problems: Problems, style: str | None = None, options: Any = None) -> dict[str, NDArray]:
         """`input_ids`, `labels` and, if any row is padded, `attention_mask`; padded on the right, labels with -100.
 
-        `style` is an architecture. `encoder-decoder`: `374+814<eos>` and `1188<eos>`; `decoder`: `<bos>374+814=1188<eos>`,
-        whose labels start after the `=`; `encoder`: the values, and one label.
+        `style` is an architecture. `encoder-decoder`: `374+814<eos>` and `1188<eos>`; `decoder`:
+        `<bos>374+814=1188<eos>`, whose labels start after the `=`; `encoder`: the values, and one label.
         """
         style = style or ARCHITECTURES[self.kind][0]
         if style not in ARCHITECTURES[self.kind]:
@@ -326,7 +327,7 @@ class Task:
         return "plain"
 
     def card_examples(self, facts: Any) -> dict[str, Any] | None:
-        """Programs for the model card; None: those that every task of its kind has. See publishing/card_examples.py."""
+        """Programs for the model card; None: those that every task of its kind has."""
         return None
 
 

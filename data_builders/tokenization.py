@@ -59,9 +59,9 @@ def _shorten(text: str) -> str:
 def make_tokenizer(task: Task, style: str | None = None) -> HeadcountTokenizer:
     """The tokenizer of a task for an architecture; by default the first that the task allows.
 
-    `encoder-decoder`: every text ends with <eos>, questions and answers alike; padding on the right. `decoder`: a prompt
-    `374+814=` starts with <bos> and stays open for generation; padding on the left; a pair `tokenizer("374+814=", "8811")`
-    is a whole training sequence with <eos>. `encoder`: no special tokens.
+    `encoder-decoder`: every text ends with <eos>, questions and answers alike; padding on the right. `decoder`: a
+    prompt `374+814=` starts with <bos> and stays open for generation; padding on the left; a pair
+    `tokenizer("374+814=", "8811")` is a whole training sequence with <eos>. `encoder`: no special tokens.
     """
     style = style or ARCHITECTURES[task.kind][0]
     check_name("style", style, ARCHITECTURES[task.kind])

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..corpus import Corpus, count_values
 from ..key_sets import KeySet
@@ -20,6 +21,9 @@ from .problem_sources import GroupSource, OperandRange, UniformSource, share_out
 if TYPE_CHECKING:
     import pyarrow as pa
     from datasets import Features
+
+
+WIDER = np.uint64(0x5851F42D4C957F2D)  # keeps the keys of wider problems apart
 
 
 @dataclass
@@ -88,17 +92,24 @@ class AdditionCorpus(Corpus):
             raise ValueError(f"there are no pairs {split!r}; expected one of: {', '.join(known)}.")
         return self._held_out.pairs[split]
 
-    def is_held_out(self, problems: AdditionProblems) -> np.ndarray:
+    def is_held_out(self, problems: AdditionProblems) -> NDArray[np.bool_]:
         """(N,): which problems are in validation, test, hard or pairs; for training data that is made on the fly."""
+        return self._held_out.keys.contains(self.keys(problems)) & ~self._is_wider(problems)
+
+    def keys(self, problems: AdditionProblems) -> NDArray[np.uint64]:
+        """Leading zeros do not count; a+b and b+a are one problem unless the options say otherwise."""
         columns = max(problems.columns, self.options.digits)
         a, b = (np.pad(digits, ((0, 0), (0, columns - problems.columns))) for digits in (problems.a, problems.b))
-        if columns > self.options.digits:
-            inside = ~(a[:, self.options.digits :].any(-1) | b[:, self.options.digits :].any(-1))
-        else:
-            inside = np.ones(len(problems), bool)
         own = slice(None, self.options.digits)
         keys = problem_keys(AdditionProblems(a[:, own], b[:, own], problems.width), self.options.ordered)
-        return inside & self._held_out.keys.contains(keys)
+        wider = self._is_wider(problems)
+        keys[wider] = problem_keys(AdditionProblems(a, b, problems.width), self.options.ordered)[wider] ^ WIDER
+        return keys
+
+    def _is_wider(self, problems: AdditionProblems) -> NDArray[np.bool_]:
+        """Whether a number has more digits than any of this corpus."""
+        beyond = slice(self.options.digits, None)
+        return problems.a[:, beyond].any(-1) | problems.b[:, beyond].any(-1)
 
     def features(self, config: str) -> "Features":
         from .tables import pair_features, problem_features

@@ -64,6 +64,7 @@ class Addition(Task):
     }
     variables = {"carry": Variable("the carry out of a column", place="column", fact="carry")}
     role_letters = {"first": "a", "second": "b", "answer": "y"}
+    format_options = ("answer_order", "zero_pad")
     place_zero = "last"
     length_study = LengthStudy(
         recipe="addition-long",
@@ -185,7 +186,7 @@ class Addition(Task):
         return found
 
     def tokens_at(self, length: int, style: str) -> int:
-        """`<bos>`, both operands, `+`, `=`, the sum with its digit more, `<eos>`; an encoder reads the problem alone."""
+        """`<bos>`, both operands, `+`, `=`, the sum with one digit more, `<eos>`; an encoder reads the problem alone."""
         return 3 * length + 5 if style == "decoder" else 2 * length + 2
 
     def longest_number(self, length: int) -> int:

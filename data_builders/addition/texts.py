@@ -42,8 +42,8 @@ def summary(options: Mapping) -> str:
 
 def reads(options: Mapping) -> str:
     return (
-        f"It knows whole numbers of {numbers(options)}. Anything else (signs, decimals, more than two operands, words) "
-        "it cannot read."
+        f"It knows whole numbers of {numbers(options)}. Anything else (signs, decimals, more than two operands, "
+        "words) it cannot read."
     )
 
 

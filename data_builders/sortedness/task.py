@@ -32,8 +32,8 @@ BLEND = (1 / 8, 1 / 3)  # shares of the steps between which the curriculum goes 
 
 @dataclass(frozen=True)
 class SortednessStream:
-    """Sequences that are made while training. `curriculum`: the unsorted ones start as easy shuffles and blend into the
-    mixture early in training: one swapped pair among sixteen is too faint a signal for a model that knows nothing yet.
+    """Sequences that are made while training. `curriculum`: the unsorted ones start as easy shuffles and blend into
+    the mixture early in training: one swapped pair among sixteen is too faint for a model that knows nothing yet.
     """
 
     curriculum: bool = False

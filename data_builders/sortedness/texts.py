@@ -15,7 +15,10 @@ def purpose(config: str, split: str) -> str:
 
 
 def summary(options: Mapping) -> str:
-    return "A small transformer that tells whether a sequence of integers from 0 to 99 is sorted, in non-decreasing order."
+    return (
+        "A small transformer that tells whether a sequence of integers from 0 to 99 is sorted, in non-decreasing "
+        "order."
+    )
 
 
 def reads(options: Mapping) -> str:
