@@ -93,15 +93,15 @@ def register_what_is_due() -> None:
 
 
 class AfterImport(importlib.abc.MetaPathFinder):
-    """Lets the other finders find a watched module, and registers what is due once the outermost of them has run."""
+    """Lets the finders after it find a watched module; once the outermost of them has run, registers what is due."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname.partition(".")[0] not in WATCHED:
             return None
-        others = (finder for finder in sys.meta_path if finder is not self)
-        spec = next(filter(None, (finder.find_spec(fullname, path, target) for finder in others)), None)
+        finders = sys.meta_path[sys.meta_path.index(self) + 1 :]
+        spec = next(filter(None, (finder.find_spec(fullname, path, target) for finder in finders)), None)
         if spec is None or spec.loader is None:
             return spec
         run_module = spec.loader.exec_module

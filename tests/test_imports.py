@@ -4,8 +4,10 @@ transformers loads its parts on first use, so what breaks depends on which part 
 """
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
@@ -13,6 +15,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 import headcount
 from headcount.data_builders.tokenization import HeadcountTokenizer
 
+
+ROOT = Path(__file__).parent.parent
 
 # What a program begins with. After each of them, the checks below must hold.
 ORDERS = {
@@ -61,9 +65,10 @@ def model_folder(tmp_path_factory):
     return folder
 
 
-def answer_of(code: str, *arguments: object) -> subprocess.CompletedProcess:
+def answer_of(code: str, *arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess:
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
+        cwd=cwd,
         capture_output=True,
         text=True,
         timeout=120,
@@ -96,3 +101,33 @@ def test_a_module_that_cannot_be_imported_says_so_itself():
     assert (
         answer.stderr.strip().splitlines()[-1] == "ModuleNotFoundError: No module named 'transformers.no_such_module'"
     )
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """A copy of the checkout in a folder called headcount, as `git clone` makes it."""
+    folder = tmp_path_factory.mktemp("parent") / "headcount"
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    for name in filter(lambda name: name.endswith((".py", ".yaml")), tracked):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def test_from_the_parent_folder_of_a_clone_the_clone_is_the_package(clone, model_folder):
+    code = (
+        "import sys, headcount, headcount.records.rows as rows; from headcount.modeling import layers;"
+        "from transformers import AutoModel;"
+        "print(headcount.__version__, headcount.__file__, rows.__file__, layers.__file__,"
+        " type(AutoModel.from_pretrained(sys.argv[1])).__module__)"
+    )
+    files = [clone / name for name in ("headcount/__init__.py", "records/rows.py", "modeling/layers.py")]
+    answer = answer_of(code, model_folder, cwd=clone.parent)
+    expected = [headcount.__version__, *map(str, files), "headcount.modeling.modeling_headcount"]
+    assert answer.stdout.split() == expected, answer.stderr
+
+
+def test_from_the_parent_folder_of_a_clone_the_command_line_is_there(clone):
+    command = [sys.executable, "-m", "headcount", "--help"]
+    answer = subprocess.run(command, cwd=clone.parent, capture_output=True, text=True, timeout=60)
+    assert answer.returncode == 0 and "Usage" in answer.stdout, answer.stderr
