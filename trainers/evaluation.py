@@ -20,7 +20,7 @@ from ..data_builders.corpus import Corpus
 from ..data_builders.examples import Examples, make_examples, tensors
 from ..data_builders.tasks import Problems, Test
 from ..data_builders.vocabulary import IGNORED
-from ..metrics.answers import compute_place_accuracy
+from ..metrics.answers import breakdown, compute_place_accuracy
 from ..metrics.classes import class_rates
 from ..records.intervals import rate
 from ..records.rows import Row, Rows, row
@@ -127,11 +127,10 @@ def evaluate_answers(model: Any, examples: Examples, test: Test) -> Rows:
     forced = rate(hits.sum(), int(counted.sum()))
     rows.append(row("evaluation", "token_accuracy", forced, decoding="teacher-forced", **about))
     for fact, values in examples.facts.items():
-        for value in np.unique(values.astype(str)) if values.dtype == object else np.unique(values):
-            own = values == value
-            share = rate(right[own].sum(), own.sum())
-            scope = {fact: value.item() if isinstance(value, np.generic) else value}
-            rows.append(row("evaluation", "exact_match", share, scope=scope, decoding="free-running", **about))
+        for value, share in breakdown(right, values):
+            rows.append(
+                row("evaluation", "exact_match", share, scope={fact: value}, decoding="free-running", **about)
+            )
     wrong = np.flatnonzero(~right)
     targets = right_answers(examples)
     written = list(targets)
@@ -139,7 +138,7 @@ def evaluate_answers(model: Any, examples: Examples, test: Test) -> Rows:
         written[index] = text
     by_place = compute_place_accuracy(written, targets, place_zero(examples))["by_place"]
     for found in by_place:
-        estimate = {"value": found["accuracy"], "n": found["n"], "interval": found["interval"]}
+        estimate = {name: found[name] for name in ("value", "n", "interval")}
         scope = {"place": found["place"]}
         rows.append(row("evaluation", "place_accuracy", estimate, scope=scope, decoding="free-running", **about))
     questions = _questions(examples[wrong[:MOST_SHOWN]])
