@@ -159,7 +159,8 @@ class Corpus:
 
         (ids, lengths), answers = self.task.write(problems, self.options)
         vocabulary, facts = self.task.vocabulary, self.task.facts(problems)
-        columns = {"input": [vocabulary.text(row[:length].tolist()) for row, length in zip(ids, lengths, strict=True)]}
+        texts = [vocabulary.text(row[:length].tolist()) for row, length in zip(ids, lengths, strict=True)]
+        columns: dict[str, Any] = {"input": texts}
         if self.task.kind == "label":
             columns["label"] = np.asarray(answers)
         else:
@@ -179,5 +180,5 @@ class Corpus:
         return {name: count_values(table[name]) for name in ("length", *self._fact_names())}
 
 
-def count_values(column) -> Counter:
+def count_values(column: "pa.ChunkedArray") -> Counter:
     return Counter({count["values"]: count["counts"] for count in column.value_counts().to_pylist()})
