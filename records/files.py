@@ -85,7 +85,8 @@ def read_yaml(path: Path) -> dict:
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ValueError(f"{path} is not YAML; expected the file as headcount wrote it.") from error
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{path} is not valid YAML ({reason}); expected names with values.") from error
     if not isinstance(found, dict):
         raise ValueError(f"{path} holds something else; expected names with values.")
     return found

@@ -35,7 +35,7 @@ def test_a_resolved_recipe_is_a_recipe(tmp_path):
     again = load_recipe(str(path))
     assert again == recipe
     assert again.training.seed == 7 and again.training.steps == 50 and again.training.learning_rate == 0.001
-    assert set(yaml.safe_load(path.read_text())["training"]) == set(TrainingOptions.__dataclass_fields__)
+    assert set(yaml.safe_load(path.read_text())["training"]) == {*TrainingOptions.__dataclass_fields__, "curriculum"}
 
 
 def test_asking_for_steps_replaces_epochs_and_the_other_way_round():
