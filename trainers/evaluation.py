@@ -93,7 +93,7 @@ def generate_answers(model: Any, examples: Examples) -> list[str]:
     task, rows = examples.task, examples.rows
     longest = int((rows["labels"] != IGNORED).sum(-1).max())
     if model.config.is_encoder_decoder:
-        inputs = {name: rows[name] for name in ("input_ids", "attention_mask") if name in rows}
+        inputs: dict[str, Tensor] = {name: rows[name] for name in ("input_ids", "attention_mask") if name in rows}
         skip = 1
     else:
         inputs = tensors(task.prompts(examples.problems, examples.options))
@@ -120,7 +120,7 @@ def evaluate_answers(model: Any, examples: Examples, test: SplitTest) -> Rows:
     counted = labels != IGNORED
     right = (tokens == labels).all(-1).numpy()
     hits = ((tokens == labels) & counted).numpy()
-    about = {"task": examples.task.name, "split": test.split}
+    about: dict[str, Any] = {"task": examples.task.name, "split": test.split}
     rows = [_whole_row(examples, right, test)]
     if test.kind is not None:
         return rows
@@ -141,7 +141,7 @@ def evaluate_answers(model: Any, examples: Examples, test: SplitTest) -> Rows:
         rows.append(row("evaluation", "place_accuracy", estimate, scope=scope, decoding="free-running", **about))
     questions = _questions(examples[wrong[:MOST_SHOWN]])
     for index, question in zip(wrong, questions, strict=False):
-        texts = {"input": question, "target": targets[index], "generated": written[index]}
+        texts: dict[str, Any] = {"input": question, "target": targets[index], "generated": written[index]}
         rows.append(row("evaluation", "wrong_answer", {"n": 1}, decoding="free-running", **about, **texts))
     return rows
 
