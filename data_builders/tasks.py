@@ -185,6 +185,16 @@ class LengthStudy:
     quick_variants: tuple[str, ...] = ()  # of those that the recipe names, or encodings
 
 
+@dataclass(frozen=True)
+class Study:
+    """What `headcount study` trains and tests: recipes, of which it takes the first apart; options of `extrapolate`."""
+
+    recipes: tuple[str, ...]
+    quick_recipe: str
+    quick_settings: tuple[str, ...] = ()  # KEY=VALUE
+    length_options: tuple[str, ...] = ()
+
+
 class Task(Generic[P]):
     """Subclass it, fill in the names below, override what differs, and name an instance in `TASKS`."""
 
@@ -203,6 +213,7 @@ class Task(Generic[P]):
     format_options: ClassVar[tuple[str, ...]] = ()  # options that say how problems are written
     place_zero: ClassVar[str] = "first"  # which end of a plain answer is its place 0: "first" or "last"
     length_study: ClassVar[LengthStudy]
+    study: ClassVar[Study]
 
     # P and their exact answers
 

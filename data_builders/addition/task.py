@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...configuration.built_in import BuiltIn
 from ..corpus import Corpus
 from ..option_checks import check_shares
-from ..tasks import NOT_A_PLACE, LengthStudy, Pairs, Relation, Roles, Task, Variable
+from ..tasks import NOT_A_PLACE, LengthStudy, Pairs, Relation, Roles, Study, Task, Variable
 from ..vocabulary import EOS, Vocabulary, Written
 from .carry_groups import name_groups, sample_addition, shorten_one_operand
 from .carry_pairs import describe_pairs
@@ -72,6 +72,11 @@ class Addition(Task[AdditionProblems]):
         quick_lengths=(30, 50, 100, 200),
         quick_settings=("training.steps=1000",),
         quick_variants=("whole", "no-jitter"),
+    )
+    study = Study(
+        recipes=("addition", "addition-reversed"),
+        quick_recipe="addition-tiny",
+        length_options=("--variants", "whole,no-jitter,no-coupling", "--seeds", "0"),
     )
 
     def problems(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..corpus import Corpus
 from ..option_checks import check_flag
-from ..tasks import Contrast, LengthStudy, Task
+from ..tasks import Contrast, LengthStudy, Study, Task
 from ..vocabulary import Vocabulary, Written
 from .corpus import SortednessCorpus, draw_untaken
 from .options import SortednessOptions
@@ -27,6 +27,7 @@ from .texts import TEXTS
 
 
 VOCABULARY = Vocabulary(tuple(map(str, range(VALUES))), joiner=" ")
+ENCODINGS = "sinusoidal,learned,none,rotary,alibi_directional,none+causal+log_n"
 BLEND = (1 / 8, 1 / 3)  # shares of the steps between which the curriculum goes over to the mixture
 
 
@@ -58,6 +59,12 @@ class Sortedness(Task[SortednessProblems]):
         quick_lengths=(8, 16, 32, 64, 128, 256),
         quick_settings=("training.steps=800",),
         quick_variants=("sinusoidal", "learned", "none", "alibi_directional", "none+causal", "none+causal+log_n"),
+    )
+    study = Study(
+        recipes=("sortedness",),
+        quick_recipe="sortedness-tiny",
+        # Twelve cells, which fit into the quarter of an hour; `headcount extrapolate` alone has them all.
+        length_options=("--encodings", ENCODINGS, "--poolings", "mean,max", "--seeds", "0"),
     )
 
     def problems(
