@@ -36,29 +36,3 @@ def list_column(values: NDArray, lengths: NDArray[np.integer], value_type: pa.Da
 def name_column(names: list[str], index: NDArray[np.integer]) -> pa.Array:
     """The name at each index."""
     return pa.array(names, pa.string()).take(pa.array(index))
-
-
-def written_digits(digits: NDArray[np.uint8], lengths: NDArray[np.integer], units_first: bool) -> NDArray[np.uint8]:
-    """(N, W) ASCII codes: each row's number of `lengths` digits, at the left; what follows is not part of it."""
-    columns = digits.shape[1]
-    codes = digits + np.uint8(ord("0"))
-    if units_first:
-        return codes
-    if (lengths == columns).all():
-        return codes[:, ::-1]
-    source = lengths[:, None] - 1 - np.arange(columns)
-    return np.take_along_axis(codes, np.maximum(source, 0), axis=1)
-
-
-def join_columns(
-    parts: list[tuple[NDArray[np.uint8], NDArray[np.integer]]],
-) -> tuple[NDArray[np.uint8], NDArray[np.integer]]:
-    """Puts texts (codes, lengths) side by side: one matrix of codes, each row's text at the left, and the lengths."""
-    total = np.sum([lengths for _, lengths in parts], axis=0)
-    codes = np.concatenate([codes for codes, _ in parts], axis=1)
-    if (total == codes.shape[1]).all():
-        return codes, total
-    keep = np.concatenate([np.arange(part.shape[1]) < lengths[:, None] for part, lengths in parts], axis=1)
-    joined = np.zeros((len(codes), int(total.max(initial=0))), np.uint8)
-    joined[np.arange(joined.shape[1]) < total[:, None]] = codes[keep]
-    return joined, total

@@ -1,62 +1,53 @@
-"""The corpora as `datasets` builders: `AdditionBuilder(digits=4).download_and_prepare()` and `.as_dataset()`.
+"""The corpora as `datasets` builders: `make_builder("addition", digits=4).download_and_prepare()` and `.as_dataset()`.
 
->>> builder = AdditionBuilder(config_name="pairs", digits=4)
->>> builder.download_and_prepare()
->>> builder.as_dataset(split="test")
+>>> builder = make_builder("addition", "pairs", digits=4)
+>>> builder.config.name
+'pairs'
 
 `write_folder` writes the same tables as a folder that `load_dataset` reads without headcount.
 """
 
 from dataclasses import MISSING, field, fields, make_dataclass
+from functools import cache
+from typing import Any
 
 import datasets
 
-from .addition import AdditionCorpus
-from .addition_options import AdditionOptions
-from .sortedness_corpus import SortednessCorpus, SortednessOptions
+from .registry import find_task
+from .tasks import Task
 
 
 # Part of the cache path: goes up when the same options give other rows than before.
 CORPUS_VERSION = "1.2.0"
 
 
-def builder_config(name: str, options: type) -> type[datasets.BuilderConfig]:
-    """The options of a corpus as a builder config, whose own `name` says which part of the corpus is wanted."""
-    columns = [
-        (
-            option.name,
-            option.type,
-            field(default_factory=option.default_factory)
-            if option.default is MISSING
-            else field(default=option.default),
-        )
-        for option in fields(options)
-    ]
+def builder_config(task: Task) -> type[datasets.BuilderConfig]:
+    """The options of a task as a builder config, whose own `name` says which part of the corpus is wanted."""
+    columns = []
+    for option in fields(task.options):
+        has_default = option.default is not MISSING
+        default = field(default=option.default) if has_default else field(default_factory=option.default_factory)
+        columns.append((option.name, option.type, default))
+    name = f"{task.name.capitalize()}BuilderConfig"
     return make_dataclass(name, columns, bases=(datasets.BuilderConfig,), namespace={"__module__": __name__})
 
 
-AdditionBuilderConfig = builder_config("AdditionBuilderConfig", AdditionOptions)
-SortednessBuilderConfig = builder_config("SortednessBuilderConfig", SortednessOptions)
-
-
 class CorpusBuilder(datasets.ArrowBasedBuilder):
-    """What both builders share: the corpus of the config's options, split by split."""
+    """The corpus of the config's options, split by split."""
 
     VERSION = datasets.Version(CORPUS_VERSION)
     DEFAULT_CONFIG_NAME = "default"
-    options_class: type
-    corpus_class: type
+    task: Task
 
     def _info(self) -> datasets.DatasetInfo:
-        names = [option.name for option in fields(self.options_class)]
-        self.corpus = self.corpus_class(self.options_class(**{name: getattr(self.config, name) for name in names}))
-        if self.config.name not in self.corpus.splits():
+        names = [option.name for option in fields(self.task.options)]
+        self.corpus = self.task.splits(self.task.options(**{name: getattr(self.config, name) for name in names}))
+        if self.config.name not in self.corpus.sizes():
             raise ValueError(
-                f"these options give no config {self.config.name!r}; "
-                f"expected one of {', '.join(self.corpus.splits())}."
+                f"these options give no config {self.config.name!r}; expected one of {', '.join(self.corpus.sizes())}."
             )
         return datasets.DatasetInfo(
-            description=f"Exact {self.corpus.name} problems, made by headcount.",
+            description=f"Exact {self.task.name} problems, made by headcount.",
             features=self.corpus.features(self.config.name),
             license="apache-2.0",
         )
@@ -64,7 +55,7 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
     def _split_generators(self, dl_manager) -> list[datasets.SplitGenerator]:
         return [
             datasets.SplitGenerator(name=split, gen_kwargs={"split": split})
-            for split in self.corpus.splits()[self.config.name]
+            for split in self.corpus.sizes()[self.config.name]
         ]
 
     def _generate_tables(self, split: str):
@@ -72,19 +63,16 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
             yield (0, number), table
 
 
-class AdditionBuilder(CorpusBuilder):
-    BUILDER_CONFIG_CLASS = AdditionBuilderConfig
-    BUILDER_CONFIGS = [
-        AdditionBuilderConfig(name="default"),
-        AdditionBuilderConfig(name="pairs"),
-        AdditionBuilderConfig(name="exhaustive", exhaustive=True),
-    ]
-    options_class = AdditionOptions
-    corpus_class = AdditionCorpus
+@cache
+def builder_class(name: str) -> type[CorpusBuilder]:
+    """The builder of a task."""
+    task = find_task(name)
+    config = builder_config(task)
+    members = {"task": task, "BUILDER_CONFIG_CLASS": config, "__module__": __name__}
+    return type(f"{name.capitalize()}Builder", (CorpusBuilder,), members)
 
 
-class SortednessBuilder(CorpusBuilder):
-    BUILDER_CONFIG_CLASS = SortednessBuilderConfig
-    BUILDER_CONFIGS = [SortednessBuilderConfig(name=name) for name in ("default", "shuffle", "swap", "move")]
-    options_class = SortednessOptions
-    corpus_class = SortednessCorpus
+def make_builder(
+    task: str, config_name: str = "default", cache_dir: str | None = None, **options: Any
+) -> CorpusBuilder:
+    return builder_class(task)(cache_dir=cache_dir, config_name=config_name, **options)

@@ -8,8 +8,8 @@ from string import Template
 from datasets import ClassLabel, Features
 from huggingface_hub import DatasetCard, DatasetCardData
 
-from .card_figures import FIGURES
-from .card_texts import CARDS, CardText
+from .corpus import Corpus
+from .tasks import DataCard
 
 
 EXAMPLE_ROWS = 3
@@ -78,22 +78,21 @@ Apache-2.0. The rows are generated; they contain no personal data and nothing fr
 
 
 def write_card(
-    corpus,
-    options,
+    corpus: Corpus,
     tallies: dict[tuple[str, str], dict[str, Counter]],
     examples: dict[tuple[str, str], list[dict]],
     folder: Path,
 ) -> None:
     """Writes README.md and its figure into a folder whose parquet files are already there."""
-    text = CARDS[corpus.name]
+    task, options, text = corpus.task, corpus.options, corpus.task.texts.data
     (folder / "figures").mkdir()
-    FIGURES[corpus.name](tallies, folder / "figures" / text.figure)
-    splits = corpus.splits()
+    text.draw(tallies, folder / "figures" / text.figure)
+    splits = corpus.sizes()
     page = PAGE.substitute(
-        title=text.title,
+        title=task.texts.title,
         summary=text.summary,
-        command=command_of(corpus.name, options),
-        example_load=text.example_load(splits),
+        command=command_of(task.name, options),
+        example_load=example_load(splits),
         splits=table(
             ["config", "split", "rows", "what it is for"],
             [
@@ -113,7 +112,7 @@ def write_card(
         columns="\n\n".join(
             f"Config{'s' if len(configs) > 1 else ''} {', '.join(f'`{name}`' for name in configs)}:\n\n"
             + table(["column", "meaning"], [[f"`{name}`", meaning] for name, meaning in columns.items()])
-            for configs, columns in text.columns_of(splits)
+            for configs, columns in columns_of(text, splits)
         ),
         examples="\n\n".join(
             f"`{config}`, split `{split}`:\n\n{example_rows(corpus.features(config), examples[config, split])}"
@@ -122,10 +121,10 @@ def write_card(
         limits=text.limits,
     )
     data = DatasetCardData(
-        pretty_name=text.title,
+        pretty_name=task.texts.title,
         license="apache-2.0",
-        task_categories=text.task_categories,
-        tags=["headcount", "synthetic", "algorithmic", corpus.name],
+        task_categories=[text.category],
+        tags=["headcount", "synthetic", "algorithmic", task.name],
         size_categories=[size_category(sum(sum(sizes.values()) for sizes in splits.values()))],
         configs=[
             {
@@ -139,13 +138,29 @@ def write_card(
     DatasetCard(f"---\n{data.to_yaml()}\n---\n\n{page}").save(folder / "README.md")
 
 
+def example_load(splits: dict[str, dict[str, int]]) -> str:
+    """A line for the first two splits of every config."""
+    return "\n".join(
+        f'{split} = load_dataset(DIR, "{config}", split="{split}")'
+        for config, sizes in splits.items()
+        for split in list(sizes)[:2]
+    )
+
+
+def columns_of(text: DataCard, splits: dict) -> list[tuple[list[str], dict[str, str]]]:
+    """(configs, their columns) for the configs that there are."""
+    with_own = [([config], text.columns[config]) for config in splits if config in text.columns]
+    others = [config for config in splits if config not in text.columns]
+    return [*([(others, text.columns[""])] if others else []), *with_own]
+
+
 def file_names(folder: Path, config: str, split: str) -> list[str]:
     """By name, not as a pattern: by these words alone load_dataset tells a rewritten corpus from its cached rows."""
     return [path.relative_to(folder).as_posix() for path in sorted((folder / config).glob(f"{split}-*.parquet"))]
 
 
-def balance_table(text: CardText, tallies: dict[tuple[str, str], dict[str, Counter]]) -> str:
-    rows = {place: tally[text.balance_column] for place, tally in tallies.items() if text.balance_column in tally}
+def balance_table(text: DataCard, tallies: dict[tuple[str, str], dict[str, Counter]]) -> str:
+    rows = {place: tally[text.balance] for place, tally in tallies.items() if text.balance in tally}
     names = sorted({name for counts in rows.values() for name in counts}, key=text.balance_order)
     return table(
         ["config", "split", *map(str, names)],

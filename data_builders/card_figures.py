@@ -12,31 +12,34 @@ BARS_UP_TO = 9
 Tallies = dict[tuple[str, str], dict[str, Counter]]
 
 
-def draw_carry_chains(tallies: Tallies, path: Path) -> None:
-    """Share of rows by longest carry chain, one colour per split."""
-    counts = {split: tally["longest_chain"] for (_, split), tally in tallies.items() if "longest_chain" in tally}
-    if not counts:  # a folder of pairs alone
-        counts = {f"pairs, {split}": tally["column"] for (_, split), tally in tallies.items()}
-    xlabel = "longest carry chain (columns)" if "longest_chain" in next(iter(tallies.values())) else "changed column"
+def draw_counts(tallies: Tallies, path: Path, facts: dict[str, str]) -> None:
+    """Share of rows by a number, one colour per split of the first config; of several facts, the first there is.
+
+    `facts`: name of the tally -> what the axis says.
+    """
+    fact = next(name for name in facts if any(name in tally for tally in tallies.values()))
+    first = next(config for (config, _), tally in tallies.items() if fact in tally)
+    counts = {split: tally[fact] for (config, split), tally in tallies.items() if config == first}
     figure, axes = _new_figure()
-    places = sorted({place for tally in counts.values() for place in tally})
-    places = list(range(places[-1] + 1))
+    places = list(range(max(place for tally in counts.values() for place in tally) + 1))
     for number, (split, tally) in enumerate(counts.items()):
         share = [tally[place] / tally.total() for place in places]
         name = f"{split} ({tally.total():,} rows)"
+        color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
         if len(places) <= BARS_UP_TO:
             width = 0.8 / len(counts)
             left = [place - 0.4 + (number + 0.5) * width for place in places]
-            axes.bar(left, share, width, label=name, color=COLORS[number], hatch=HATCHES[number], edgecolor="white")
+            hatch = HATCHES[number % len(HATCHES)]
+            axes.bar(left, share, width, label=name, color=color, hatch=hatch, edgecolor="white")
             for x, height, place in zip(left, share, places, strict=True):
                 if tally[place]:
                     label = f"{height:.0%}" if height >= 0.095 else f"{height:.1%}"
                     axes.annotate(label, (x, height), ha="center", va="bottom", fontsize=7)
         else:
-            axes.plot(places, share, label=name, color=COLORS[number], marker=MARKERS[number], markersize=4)
+            axes.plot(places, share, label=name, color=color, marker=marker, markersize=4)
     if len(places) <= BARS_UP_TO:
         axes.set_xticks(places)
-    _finish(figure, axes, xlabel, "share of rows", path)
+    _finish(figure, axes, facts[fact], "share of rows", path)
 
 
 def draw_violation_positions(tallies: Tallies, path: Path) -> None:
@@ -73,6 +76,3 @@ def _finish(figure, axes, xlabel: str, ylabel: str, path: Path) -> None:
     axes.legend(frameon=False, fontsize=8)
     # Without the version of matplotlib, so that the same data give the same file.
     figure.savefig(path, metadata={"Software": None})
-
-
-FIGURES = {"addition": draw_carry_chains, "sortedness": draw_violation_positions}

@@ -10,16 +10,26 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from .tokenization import EQUALS_ID, FIRST_TOKEN, IGNORED, PAD, VALUES, HeadcountTokenizer
+from .tasks import Task
+from .tokenization import HeadcountTokenizer, make_tokenizer
+from .vocabulary import IGNORED, PAD
+
+
+def make_collator(task: Task, style: str | None = None, model: Any = None) -> "AnswerCollator | LabelCollator":
+    """The collator for rows of a task's data folder.
+
+    >>> from headcount.data_builders.registry import TASKS
+    >>> collate = make_collator(TASKS["addition"])
+    >>> collate([{"input": "374+814", "target": "1188"}])["labels"].tolist()
+    [[4, 4, 11, 11, 2]]
+    """
+    tokenizer = make_tokenizer(task, style)
+    return LabelCollator(tokenizer, model) if task.kind == "label" else AnswerCollator(tokenizer, task, model)
 
 
 @dataclass
-class AdditionCollator:
+class AnswerCollator:
     """Rows with `input` and `target` texts, or already with `input_ids` and `labels`, to one batch.
-
-    >>> collate = AdditionCollator(addition_tokenizer(), model)
-    >>> batch = collate([dataset["train"][i] for i in range(64)])
-    >>> model(**batch).loss
 
     With `model`, decoder inputs come from its `prepare_decoder_input_ids_from_labels` and position ids from its
     `make_position_ids`, the functions that it uses itself. Other columns of the rows are left out of the batch.
@@ -28,6 +38,7 @@ class AdditionCollator:
     """
 
     tokenizer: HeadcountTokenizer
+    task: Task
     model: Any = None
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Tensor]:
@@ -51,25 +62,27 @@ class AdditionCollator:
                 "input_ids": self.tokenizer(row["input"])["input_ids"],
                 "labels": self.tokenizer(row["target"])["input_ids"],
             }
-        ids = self.tokenizer(f"{row['input']}=", row["target"])["input_ids"]
-        prompt = ids.index(EQUALS_ID) + 1
+        mark = self.task.vocabulary.answer_mark
+        ids = self.tokenizer(f"{row['input']}{mark}", row["target"])["input_ids"]
+        prompt = ids.index(self.task.vocabulary.answer_mark_id) + 1
         return {"input_ids": ids, "labels": [IGNORED] * prompt + ids[prompt:]}
 
 
 @dataclass
-class SortednessCollator:
-    """Rows with `values` and `label` to one batch of token ids; position ids by `model.make_position_ids` if given."""
+class LabelCollator:
+    """Rows with `values` (or an `input` text) and `label` to one batch; position ids by `model.make_position_ids`."""
 
+    tokenizer: HeadcountTokenizer
     model: Any = None
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Tensor]:
-        values = [torch.as_tensor(row["values"]).long() for row in rows]
-        for sequence in values:
-            if not len(sequence) or not 0 <= int(sequence.min()) <= int(sequence.max()) < VALUES:
-                raise ValueError(
-                    f"{sequence.tolist()[:10]} cannot be encoded; expected one or more integers from 0 to 99."
-                )
-        batch = pad_inputs([sequence + FIRST_TOKEN for sequence in values])
+        texts = [
+            row["input"] if "input" in row else " ".join(str(int(value)) for value in row["values"]) for row in rows
+        ]
+        for text in texts:
+            if not text:
+                raise ValueError("a row has no values; expected at least one.")
+        batch = pad_inputs([torch.as_tensor(self.tokenizer(text)["input_ids"]) for text in texts])
         batch["labels"] = torch.tensor([int(row["label"]) for row in rows])
         return add_position_ids(batch, self.model)
 

@@ -7,6 +7,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from datasets import Features
 
 MOST_ROUNDS = 200
-CHUNK_TOKENS = 1 << 22
 
 
 class Corpus:
@@ -39,6 +39,7 @@ class Corpus:
 
     def __init__(self, task: Task, options: Any):
         self.task, self.options = task, options
+        self.files: dict[tuple[str, str], list[Path]] = {}  # parquet files of splits that are read, not drawn
 
     def sizes(self) -> dict[str, dict[str, int]]:
         """Config -> split -> number of rows."""
@@ -60,9 +61,18 @@ class Corpus:
         ]
 
     def problems(self, split: str, config: str = "default") -> Problems:
-        """All rows of a split."""
+        """All rows of a split, in their order."""
+        if (config, split) in self.files:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            return self.read_table(pa.concat_tables([pq.read_table(path) for path in self.files[config, split]]))
         parts = list(self.chunks(config, split))
         return type(parts[0]).concatenate(parts)
+
+    def sample(self, split: str, n: int) -> Problems:
+        """At most `n` examples of a split, for studies that look at a trained model."""
+        return self.problems(split)[:n]
 
     def chunks(self, config: str, split: str) -> Iterator[Problems]:
         """The rows of a split, part after part."""
@@ -121,8 +131,8 @@ class Corpus:
             if not missing:
                 return type(drawn).concatenate(found)
         raise ValueError(
-            f"{split}={rows:,} is not allowed: only {rows - missing:,} different {self.task.texts.problems} were found "
-            "for it beside the other splits; expected smaller splits or longer ones."
+            f"{split}={rows:,} is not allowed: only {rows - missing:,} different {self.task.texts.problems} were "
+            "found for it beside the other splits; expected smaller splits or longer ones."
         )
 
     # Tables
@@ -157,8 +167,8 @@ class Corpus:
         columns["length"] = facts.get("length", lengths)
         columns |= {name: facts[name].astype(str) for name in self._fact_names()}
         schema = self.features(config).arrow_schema
-        return pa.Table.from_arrays([pa.array(columns[name], schema.field(name).type) for name in schema.names],
-                                    schema=schema)  # fmt: skip
+        arrays = [pa.array(columns[name], schema.field(name).type) for name in schema.names]
+        return pa.Table.from_arrays(arrays, schema=schema)
 
     def read_table(self, table: "pa.Table") -> Problems:
         """The problems of a table that `table` made."""

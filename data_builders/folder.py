@@ -10,33 +10,33 @@ The hash of the content is part of a parquet file's name, and the card lists the
 takes a folder for the one it has cached unless the card's words differ.
 """
 
-import hashlib
-import json
 import os
-import shutil
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..records.files import hash_file, new_folder, read_json, write_json
+from ..records.locks import alone_in
 from .builders import CORPUS_VERSION
 from .card import EXAMPLE_ROWS, write_card
-from .tasks import TASKS
+from .corpus import Corpus
+from .registry import find_task
+from .tasks import Task, options_of, plain_options
 
 
 MANIFEST = "manifest.json"
 ROWS_PER_FILE = 5_000_000
-BYTES_PER_READ = 1 << 20
 
 
 def write_folder(
-    task: str,
-    options,
+    task: Task | str,
+    options: Any,
     folder: str | os.PathLike,
     overwrite: bool = False,
     progress: Callable[[str, int], None] = lambda split, rows: None,
@@ -46,53 +46,31 @@ def write_folder(
     Everything is written to a hidden folder beside it, which takes the place of `folder` at the very end, so that
     there is never a half-written one. One chunk of rows is in memory at a time. `progress` hears of every chunk.
 
-    >>> write_folder("addition", AdditionOptions(seed=1), "addition-data")
-    >>> load_dataset("addition-data", "default", split="test")
+    >>> write_folder("addition", AdditionOptions(seed=1), "addition-data")  # doctest: +SKIP
     """
-    folder = Path(folder)
-    corpus = TASKS[task].corpus(options)
-    with replacement_of(folder, overwrite) as partial:
+    folder, task = Path(folder), find_task(task) if isinstance(task, str) else task
+    corpus = task.splits(options)
+    check_target(folder, overwrite)
+    with alone_in(folder), new_folder(folder) as partial:
         splits: dict[str, dict[str, int]] = {}
         tallies, examples = {}, {}
-        for config, sizes in corpus.splits().items():
+        for config, sizes in corpus.sizes().items():
             for split in sizes:
                 found = _write_split(corpus, config, split, partial, progress)
                 splits.setdefault(config, {})[split], tallies[config, split], examples[config, split] = found
-        write_card(corpus, options, tallies, examples, partial)
+        write_card(corpus, tallies, examples, partial)
         manifest = {
-            "task": task,
+            "task": task.name,
             "corpus_version": CORPUS_VERSION,
-            "options": asdict(options),
+            "options": plain_options(options),
             "splits": splits,
             "files": {
                 path.relative_to(partial).as_posix(): {"bytes": path.stat().st_size, "sha256": hash_file(path)}
                 for path in sorted(partial.glob("*/*.parquet"))
             },
         }
-        written = json.dumps(manifest, indent=2)
-        (partial / MANIFEST).write_text(written + "\n")
-    return json.loads(written)  # what a reader of the folder finds: lists where options have tuples
-
-
-@contextmanager
-def replacement_of(folder: Path, overwrite: bool):
-    """A new folder next to `folder` that takes its place if nothing goes wrong, and vanishes otherwise."""
-    check_target(folder, overwrite)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = folder.parent / f".{folder.name}.partial-{os.getpid()}"
-    old = folder.parent / f".{folder.name}.old-{os.getpid()}"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
-    try:
-        yield partial
-        if folder.exists():
-            folder.rename(old)
-        partial.rename(folder)
-    finally:
-        if old.exists() and not folder.exists():
-            old.rename(folder)
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+        write_json(partial / MANIFEST, manifest)
+    return manifest
 
 
 def check_target(folder: Path, overwrite: bool) -> None:
@@ -144,25 +122,17 @@ def parquet_writer(corpus, config: str, path: Path) -> pq.ParquetWriter:
     return pq.ParquetWriter(path, schema, compression="lz4", use_dictionary=dictionaries)
 
 
-def hash_file(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(BYTES_PER_READ):
-            digest.update(block)
-    return digest.hexdigest()
-
-
 def check_folder(folder: str | os.PathLike) -> dict:
     """The manifest of a whole corpus folder; an error that names the file if anything is missing or changed."""
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"{folder} is not a folder; expected one that `headcount data` has written.")
     try:
-        manifest = json.loads((folder / MANIFEST).read_text())
-        files = manifest["files"]
+        manifest = read_json(folder / MANIFEST)
+        files = dict(manifest["files"])
     except FileNotFoundError:
         raise ValueError(f"{folder} has no {MANIFEST}: it is half-written or not a corpus; write it again.") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         raise ValueError(f"{folder / MANIFEST} cannot be read: the folder is broken; write it again.") from None
     if not (folder / "README.md").is_file():
         raise ValueError(f"{folder / 'README.md'} is missing: load_dataset needs it; write the folder again.")
@@ -181,3 +151,15 @@ def load_folder(folder: str | os.PathLike, config: str = "default", split: str |
     if config not in manifest["splits"]:
         raise ValueError(f"{folder} has no config {config!r}; expected one of {', '.join(manifest['splits'])}.")
     return datasets.load_dataset(str(folder), config, split=split, streaming=streaming)
+
+
+def open_folder(folder: str | os.PathLike) -> Corpus:
+    """The corpus of a data folder, whose rows are read from its files after a check that they are whole."""
+    folder = Path(folder)
+    manifest = check_folder(folder)
+    task = find_task(manifest["task"])
+    corpus = task.splits(options_of(task, manifest["options"]))
+    for name in sorted(manifest["files"]):
+        config, _, file = name.partition("/")
+        corpus.files.setdefault((config, file.split("-")[0]), []).append(folder / name)
+    return corpus

@@ -139,7 +139,8 @@ class DataCard:
     purpose: Callable[[str, str], str]  # of a config and split
     balance: str  # the tally that is shown as a table
     balance_text: str
-    figure: str  # name of the file
+    draw: Callable[[Any, Any], None]  # of the tallies of all splits and a path: the figure
+    figure: str  # name of its file
     figure_text: str
     category: str = "text-generation"
     balance_order: Callable[[Any], Any] = str
@@ -196,6 +197,7 @@ class Task:
     variables: ClassVar[Mapping[str, Variable]] = {}
     labels: ClassVar[tuple[str, ...]] = ()  # names of the classes of a `label` task
     role_letters: ClassVar[Mapping[str, str]] = {}  # role -> letter that stands for it on the axis of a mean map
+    format_options: ClassVar[tuple[str, ...]] = ()  # options that say how problems are written
     place_zero: ClassVar[str] = "first"  # which end of a plain answer is its place 0: "first" or "last"
     length_study: ClassVar[LengthStudy]
 
@@ -231,7 +233,7 @@ class Task:
             drawn = self.problems(corpus.options, rng, n, length)
             found.append(drawn[~corpus.is_held_out(drawn)])
             if sum(map(len, found)) >= n:
-                return Problems.concatenate.__func__(type(drawn), found)[:n]
+                return type(drawn).concatenate(found)[:n]
         raise ValueError(
             f"nearly all {self.texts.problems} of length {length} are held out; expected a larger data.min_length, or "
             "fewer rows in data.test and data.validation."
@@ -268,8 +270,8 @@ class Task:
     def encode(self, problems: Problems, style: str | None = None, options: Any = None) -> dict[str, NDArray]:
         """`input_ids`, `labels` and, if any row is padded, `attention_mask`; padded on the right, labels with -100.
 
-        `style` is an architecture. `encoder-decoder`: `374+814<eos>` and `1188<eos>`; `decoder`: `<bos>374+814=1188<eos>`,
-        whose labels start after the `=`; `encoder`: the values, and one label.
+        `style` is an architecture. `encoder-decoder`: `374+814<eos>` and `1188<eos>`; `decoder`:
+        `<bos>374+814=1188<eos>`, whose labels start after the `=`; `encoder`: the values, and one label.
         """
         style = style or ARCHITECTURES[self.kind][0]
         if style not in ARCHITECTURES[self.kind]:
@@ -321,11 +323,11 @@ class Task:
         return {"metric": "exact_match", "decoding": "free-running"}
 
     def answer_order(self, options: Any) -> str:
-        """"plain", or "reversed" where answers are written from the other end."""
+        """ "plain", or "reversed" where answers are written from the other end."""
         return "plain"
 
     def card_examples(self, facts: Any) -> dict[str, Any] | None:
-        """Programs for the model card; None: those that every task of its kind has. See publishing/card_examples.py."""
+        """Programs for the model card; None: those that every task of its kind has."""
         return None
 
 

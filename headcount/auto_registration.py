@@ -2,11 +2,21 @@
 
 Whichever of `import headcount` and `import transformers` comes first: as soon as both are there and one of the Auto
 modules is loaded, headcount's classes are registered with it. So is the pipeline `integer-addition`.
+
+The Auto modules are often loaded by a module of transformers that is only half imported itself (importing GPT-2 loads
+`modeling_layers`, which loads `AutoModel` before it defines the layers that our models are made of). So nothing is
+registered before the outermost import of transformers or headcount is done.
 """
 
 import importlib.abc
 import importlib.machinery
 import sys
+import threading
+from collections.abc import Sequence
+from types import ModuleType
+
+
+WATCHED = ("transformers", __package__)
 
 
 def register_config() -> None:
@@ -18,14 +28,11 @@ def register_config() -> None:
 
 
 def register_models() -> None:
-    if is_being_imported(OUR_MODELS):
-        return
     import transformers
 
     from .configuration.configuration_headcount import HeadcountConfig
     from .modeling import modeling_headcount as models
 
-    register_config()
     for auto_name, model_class in {
         "AutoModel": models.HeadcountModel,
         "AutoModelForSeq2SeqLM": models.HeadcountForConditionalGeneration,
@@ -41,13 +48,10 @@ def register_tokenizer() -> None:
     from .configuration.configuration_headcount import HeadcountConfig
     from .data_builders.tokenization import HeadcountTokenizer
 
-    register_config()
     AutoTokenizer.register(HeadcountConfig, fast_tokenizer_class=HeadcountTokenizer, exist_ok=True)
 
 
 def register_pipeline() -> None:
-    if is_being_imported(OUR_PIPELINE):
-        return
     from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
     from transformers.pipelines import PIPELINE_REGISTRY
 
@@ -58,47 +62,65 @@ def register_pipeline() -> None:
         PIPELINE_REGISTRY.register_pipeline(TASK, AdditionPipeline, pt_model=models, type="text")
 
 
-OUR_MODELS = f"{__package__}.modeling.modeling_headcount"
-OUR_PIPELINE = f"{__package__}.modeling.addition_pipeline"
+# Module of transformers -> what is registered once it is loaded; the config comes first, the others refer to it.
 REGISTER_AFTER = {
     "transformers.models.auto.configuration_auto": register_config,
     "transformers.models.auto.modeling_auto": register_models,
     "transformers.models.auto.tokenization_auto": register_tokenizer,
     "transformers.pipelines": register_pipeline,
-    OUR_MODELS: register_models,
-    OUR_PIPELINE: register_pipeline,
 }
-finished: set[str] = set()
+registered: set[str] = set()
 
 
-def is_being_imported(module: str) -> bool:
-    """Whether a file of ours is just importing what it is registered with; its own turn comes when it is done."""
-    return module in sys.modules and module not in finished
+class Depth(threading.local):
+    """How many imports of watched modules this thread is in the middle of, one inside the other."""
+
+    value = 0
+
+
+depth = Depth()
+
+
+def register_what_is_due() -> None:
+    """Registers with every module that has been loaded since; what that loads in turn is registered with as well."""
+    depth.value += 1  # what is imported here must not come back here
+    try:
+        while due := [name for name in REGISTER_AFTER if name in sys.modules and name not in registered]:
+            REGISTER_AFTER[due[0]]()
+            registered.add(due[0])
+    finally:
+        depth.value -= 1
 
 
 class AfterImport(importlib.abc.MetaPathFinder):
-    """Lets the normal import find the module, and calls a function once the module has run."""
+    """Lets the finders after it find a watched module; once the outermost of them has run, registers what is due."""
 
-    def find_spec(self, fullname, path=None, target=None):
-        if fullname not in REGISTER_AFTER:
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname.partition(".")[0] not in WATCHED:
             return None
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+        finders = sys.meta_path[sys.meta_path.index(self) + 1 :]
+        spec = next(filter(None, (finder.find_spec(fullname, path, target) for finder in finders)), None)
         if spec is None or spec.loader is None:
             return spec
         run_module = spec.loader.exec_module
 
-        def run_and_register(module):
-            run_module(module)
-            finished.add(fullname)
-            REGISTER_AFTER[fullname]()
+        def run_and_register(module: ModuleType) -> None:
+            depth.value += 1
+            try:
+                run_module(module)
+            finally:
+                depth.value -= 1
+            if depth.value == 0:
+                register_what_is_due()
 
-        spec.loader.exec_module = run_and_register
+        spec.loader.exec_module = run_and_register  # type: ignore[method-assign]
         return spec
 
 
 def install() -> None:
-    for module, register in REGISTER_AFTER.items():
-        if module in sys.modules:
-            register()
+    """Registers with what is loaded already, and from now on with what will be."""
     if not any(isinstance(finder, AfterImport) for finder in sys.meta_path):
         sys.meta_path.insert(0, AfterImport())
+    register_what_is_due()

@@ -7,42 +7,32 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 
-LOCK = ".lock"
 SECONDS = 1.0  # a process that is just leaving gets so long
 
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Keeps a second process out of a folder that this one writes to; a killed process leaves it free.
+    """Keeps a second process out of a folder that this one writes to, or is about to make; for every verb.
 
-    Makes the folder if need be, and takes it away again if nothing was written. A folder that cannot be written, or
-    in which another process is at work, is a ValueError.
+    The lock is a hidden file beside the folder, which goes when the work is done; a killed process leaves the file but
+    not the lock. A place that cannot be written, or in which another process is at work, is a ValueError.
     """
-    made = not folder.exists()
-    if not made and not folder.is_dir():
-        raise ValueError(f"{folder} is a file; expected a folder, or a name that is not taken.")
+    folder = folder.absolute()
+    path = folder.with_name(f".{folder.name}.lock")
+    lock = FileLock(path, timeout=SECONDS)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / LOCK, timeout=SECONDS)
+        path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except Timeout:
         raise ValueError(
             f"another headcount process is at work in {folder}; expected it to end first, or another folder."
         ) from None
     except OSError as error:
-        raise ValueError(f"{folder} cannot be written ({error.strerror}); expected a writable folder.") from error
+        raise ValueError(f"{folder} cannot be written ({error.strerror}); expected a writable place.") from error
     try:
         yield
     finally:
         # Removed while it is still held: whoever waits for it sees that the file is gone and takes a new one.
         with suppress(OSError):
-            (folder / LOCK).unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
         lock.release()
-        if made:
-            with suppress(OSError):
-                folder.rmdir()  # only if it is empty
-
-
-def is_empty(folder: Path) -> bool:
-    """Whether nothing is in a folder but its lock, or there is none."""
-    return not folder.exists() or all(path.name == LOCK for path in folder.iterdir())

@@ -11,8 +11,8 @@ A row is a plain dict, one object of a JSON list, with fixed fields and then wha
     interval   [low, high], 95 %; None where there is none
     ...        what it is about: head, site, mode, seed, split, length, kind, variant, ...
 
-Rows are made by `row`, which knows the fixed fields, and read by `select`, `only` and `parts`; nobody guesses what a row
-is from a key that is missing.
+Rows are made by `row`, which knows the fixed fields, and read by `select`, `only` and `parts`; nobody guesses what a
+row is from a key that is missing.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,6 +1,6 @@
 """A run on disk, as everybody reads it.
 
-    recipe.yaml, provenance.json, metrics.jsonl, model/, checkpoints/, results/NAME.json, figures/, report.html, README.md
+recipe.yaml, provenance.json, metrics.jsonl, model/, checkpoints/, results/NAME.json, figures/, report.html, README.md
 """
 
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ def is_run(folder: Path) -> bool:
 
 
 def read_run(folder: Path, whole: bool = False) -> Run:
-    """The record of a run; `whole`: a run that is not finished and evaluated is an error that names what is missing."""
+    """The record of a run; `whole`: one that is not finished and evaluated is an error that names what is missing."""
     if not folder.is_dir():
         raise ValueError(f"{folder} is not a folder; expected a run of headcount train.")
     wanted = (RECIPE, PROVENANCE, CONFIG, "results/evaluation.json") if whole else (RECIPE,)

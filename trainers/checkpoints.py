@@ -5,7 +5,6 @@ step and the SHA-256 of every other file. It is written under a temporary name a
 disk that filled up, a copy that stopped) does not match its hashes and is passed over.
 """
 
-import hashlib
 import json
 import os
 import shutil
@@ -15,6 +14,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+
+from ..records.files import hash_file, read_json
 
 
 STATE = "state.json"
@@ -35,7 +36,7 @@ def save_checkpoint(folder: Path, step: int, model, optimizers: list, keep: int)
             tensors, described = pack_optimizer(optimizer)
             save_file(tensors, partial / f"optimizer-{number}.safetensors")
             groups.append(described)
-        hashes = {path.name: file_hash(path) for path in sorted(partial.iterdir())}
+        hashes = {path.name: hash_file(path) for path in sorted(partial.iterdir())}
         state = {"step": step, "optimizers": groups, "files": hashes}
         (partial / STATE).write_text(json.dumps(state))
         for path in partial.iterdir():
@@ -59,8 +60,8 @@ def newest_whole_checkpoint(folder: Path) -> tuple[Path, dict] | None:
     """The newest checkpoint whose files are what its state says; torn ones are named in a warning."""
     for path in list_checkpoints(folder):
         try:
-            state = json.loads((path / STATE).read_text())
-            torn = [name for name, digest in state["files"].items() if file_hash(path / name) != digest]
+            state = read_json(path / STATE)
+            torn = [name for name, digest in state["files"].items() if hash_file(path / name) != digest]
         except (OSError, ValueError, KeyError) as error:
             torn = [f"{STATE}: {error}"]
         if not torn:
@@ -108,8 +109,3 @@ def unpack_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor
         index, name = key.split(".", 1)
         state.setdefault(int(index), {})[name] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": described["param_groups"]})
-
-
-def file_hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

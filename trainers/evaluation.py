@@ -4,39 +4,33 @@ For greedy decoding, an answer comes out exactly right if and only if every teac
 included: as long as all tokens so far are right, the generated prefix IS the teacher-forced one, and the first wrong
 argmax is a wrong token. So one parallel pass decides free-running exact match; only the problems it finds wrong are
 then really generated, to show what the model writes.
+
+Shapes: N examples, T labelled places.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import binomtest
+from numpy.typing import NDArray
 from torch import Tensor
 
-from ..data_builders.carry_groups import name_groups
-from ..data_builders.columns import Problems, solve
-from ..data_builders.long_problems import PROBLEM_CLASSES
-from ..data_builders.tokenization import (
-    ADDITION_SYMBOLS,
-    EOS,
-    FIRST_TOKEN,
-    IGNORED,
-    PAD,
-    encode_prompts,
-    encode_sortedness,
-)
+from ..data_builders.corpus import Corpus
+from ..data_builders.examples import Examples, make_examples, tensors
+from ..data_builders.tasks import Problems, Test
+from ..data_builders.vocabulary import IGNORED
+from ..metrics.answers import breakdown, compute_place_accuracy
+from ..metrics.classes import class_rates
+from ..records.intervals import rate
+from ..records.rows import Row, Rows, row
 from .recipe import Recipe
-from .training_data import encode_problems, sortedness_rows
+from .training_data import style_of
 
 
 TOKENS_PER_BATCH = 16_384
 CELLS_PER_BATCH = 2**24  # of the attention maps
-
-
-def rate(right: int, n: int) -> dict:
-    """`{"value": 0.99, "n": 2000, "interval": [0.984, 0.994]}`: a share with its 95 % Wilson interval."""
-    interval = binomtest(int(right), int(n)).proportion_ci(method="wilson")
-    return {"value": right / n, "n": int(n), "interval": [interval.low, interval.high]}
+MOST_SHOWN = 20  # wrong answers of a split
 
 
 def slices(count: int, width: int, shared: bool = False) -> Iterator[slice]:
@@ -50,7 +44,7 @@ def slices(count: int, width: int, shared: bool = False) -> Iterator[slice]:
 
 
 @torch.inference_mode()
-def teacher_forced_tokens(model, rows: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+def teacher_forced_tokens(model: Any, rows: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
     """The argmax for every label, and the labels, both (N, places); places without a label hold -100."""
     if any(module.training for module in model.modules()):  # to set it each time would cost a fifth of a short pass
         model.eval()
@@ -69,194 +63,137 @@ def teacher_forced_tokens(model, rows: dict[str, Tensor]) -> tuple[Tensor, Tenso
     return tokens.masked_fill(labels == IGNORED, IGNORED), labels
 
 
-def exactly_right(model, rows: dict[str, Tensor]) -> Tensor:
-    """(N,): whether greedy generation gives exactly the labels, decided in one parallel pass."""
-    tokens, labels = teacher_forced_tokens(model, rows)
-    return (tokens == labels).all(-1)
+@torch.inference_mode()
+def predicted_labels(model: Any, rows: dict[str, Tensor]) -> Tensor:
+    """(N,): the class with the largest logit. Rows of one length go together, so that none is padded."""
+    model.eval()
+    ids, mask = rows["input_ids"], rows.get("attention_mask")
+    lengths = torch.full((len(ids),), ids.shape[1]) if mask is None else mask.sum(-1)
+    found = torch.empty(len(ids), dtype=torch.long)
+    for length in lengths.unique().tolist():
+        own = (lengths == length).nonzero()[:, 0]
+        for part in slices(len(own), length):
+            logits = model(ids[own[part], :length].to(model.device)).logits
+            found[own[part]] = logits.argmax(-1).cpu()
+    return found
+
+
+def outcomes(model: Any, examples: Examples) -> NDArray[np.bool_]:
+    """(N,): what the model gets right: greedy generation gives exactly the labels, or the class is right."""
+    if examples.task.kind == "label":
+        return (predicted_labels(model, examples.rows) == examples.rows["labels"]).numpy()
+    tokens, labels = teacher_forced_tokens(model, examples.rows)
+    return (tokens == labels).all(-1).numpy()
 
 
 @torch.inference_mode()
-def generate_answers(model, problems: Problems, recipe: Recipe) -> list[str]:
+def generate_answers(model: Any, examples: Examples) -> list[str]:
     """What the model writes, token by token, as text."""
     model.eval()
-    rows = encode_problems(problems, recipe)
+    task, rows = examples.task, examples.rows
     longest = int((rows["labels"] != IGNORED).sum(-1).max())
     if model.config.is_encoder_decoder:
         inputs = {name: rows[name] for name in ("input_ids", "attention_mask") if name in rows}
         skip = 1
     else:
-        zero_pad = recipe.data.get("zero_pad", True)
-        inputs = {name: torch.from_numpy(values) for name, values in encode_prompts(problems, zero_pad).items()}
+        inputs = tensors(task.prompts(examples.problems, examples.options))
         skip = inputs["input_ids"].shape[1]
     texts = []
-    for part in slices(len(problems), inputs["input_ids"].shape[1] + longest):
+    for part in slices(len(examples), inputs["input_ids"].shape[1] + longest):
         batch = {name: values[part].to(model.device) for name, values in inputs.items()}
         generated = model.generate(**batch, max_new_tokens=longest + 1, do_sample=False)[:, skip:]
-        texts += ["".join(_symbols(row)) for row in generated.tolist()]
+        texts += [task.vocabulary.text(answer) for answer in generated.tolist()]
     return texts
 
 
-def _symbols(tokens: list[int]) -> Iterator[str]:
-    for token in tokens:
-        if token == EOS:
-            return
-        if token != PAD:
-            yield ADDITION_SYMBOLS[token - FIRST_TOKEN] if token >= FIRST_TOKEN else "?"
+def right_answers(examples: Examples) -> list[str]:
+    """The labels as text; rows that are alike are written once."""
+    labels = examples.rows["labels"].numpy()
+    different, which = np.unique(labels, axis=0, return_inverse=True)
+    texts = [examples.task.vocabulary.text(answer) for answer in different.tolist()]
+    return [texts[number] for number in which.reshape(-1).tolist()]
 
 
-def evaluate_addition(model, problems: Problems, recipe: Recipe, split: str, most_shown: int = 20) -> list[dict]:
-    """Rows: exact match overall and by group and carry chain, digit accuracy by place, and the wrong answers."""
-    encoded = encode_problems(problems, recipe)
-    tokens, labels = teacher_forced_tokens(model, encoded)
+def evaluate_answers(model: Any, examples: Examples, test: Test) -> Rows:
+    """Exact match overall and by every fact, accuracy by place, and some wrong answers."""
+    tokens, labels = teacher_forced_tokens(model, examples.rows)
     counted = labels != IGNORED
     right = (tokens == labels).all(-1).numpy()
     hits = ((tokens == labels) & counted).numpy()
-    base = {"task": "addition", "split": split}
-    rows = [
-        {**base, "metric": "exact_match", "decoding": "free-running", **rate(right.sum(), len(right))},
-        {**base, "metric": "token_accuracy", "decoding": "teacher-forced", **rate(hits.sum(), int(counted.sum()))},
-    ]
-    solution = solve(problems.a, problems.b)
-    for by, values in (("group", name_groups(problems)), ("longest_chain", solution.longest_chain)):
-        for value in np.unique(values.astype(str) if by == "group" else values):
-            own = values == value
-            rows.append({**base, "metric": "exact_match", "decoding": "free-running", by: _plain(value),
-                         **rate(right[own].sum(), own.sum())})  # fmt: skip
+    about = {"task": examples.task.name, "split": test.split}
+    rows = [_whole_row(examples, right, test)]
+    if test.kind is not None:
+        return rows
+    forced = rate(hits.sum(), int(counted.sum()))
+    rows.append(row("evaluation", "token_accuracy", forced, decoding="teacher-forced", **about))
+    for fact, values in examples.facts.items():
+        for value, share in breakdown(right, values):
+            rows.append(
+                row("evaluation", "exact_match", share, scope={fact: value}, decoding="free-running", **about)
+            )
     wrong = np.flatnonzero(~right)
-    written = (
-        dict(zip(wrong.tolist(), generate_answers(model, problems[wrong], recipe), strict=True)) if len(wrong) else {}
-    )
-    rows += _digit_rows(base, labels, right, written, recipe)
-    for index in wrong[:most_shown]:
-        question, answer = _texts(encoded, labels, int(index))
-        rows.append(
-            {**base, "metric": "wrong_answer", "input": question, "target": answer, "generated": written[int(index)]}
-        )
+    targets = right_answers(examples)
+    written = list(targets)
+    for index, text in zip(wrong, generate_answers(model, examples[wrong]) if len(wrong) else [], strict=True):
+        written[index] = text
+    by_place = compute_place_accuracy(written, targets, place_zero(examples))["by_place"]
+    for found in by_place:
+        estimate = {name: found[name] for name in ("value", "n", "interval")}
+        scope = {"place": found["place"]}
+        rows.append(row("evaluation", "place_accuracy", estimate, scope=scope, decoding="free-running", **about))
+    questions = _questions(examples[wrong[:MOST_SHOWN]])
+    for index, question in zip(wrong, questions, strict=False):
+        texts = {"input": question, "target": targets[index], "generated": written[index]}
+        rows.append(row("evaluation", "wrong_answer", {"n": 1}, decoding="free-running", **about, **texts))
     return rows
 
 
-def evaluate_long_addition(model, corpus, recipe: Recipe, progress=None) -> list[dict]:
-    """Rows: exact match by class of problems and by digits, beyond those of training."""
-    rows = []
-    for kind, splits in corpus.splits().items():
-        for split in splits if kind in PROBLEM_CLASSES else ():
-            right = exactly_right(model, encode_problems(corpus.long_problems(kind, split), recipe))
-            place = {"split": split, "length": int(split.removeprefix("test_")), "kind": kind}
-            rows.append({"task": "addition", "metric": "exact_match", "decoding": "free-running", **place,
-                         **rate(int(right.sum()), len(right))})  # fmt: skip
-            if progress is not None:
-                progress(rows[-1])
-    return rows
+def place_zero(examples: Examples) -> str:
+    """Which end of a written answer is its place 0, "first" or "last"."""
+    plain, order = examples.task.place_zero, examples.task.answer_order(examples.options)
+    return plain if order == "plain" else {"first": "last", "last": "first"}[plain]
 
 
-def _plain(value):
-    return value.item() if isinstance(value, np.generic) else value
+def _questions(examples: Examples) -> list[str]:
+    vocabulary = examples.task.vocabulary
+    texts = [vocabulary.text([t for t in ids if t >= vocabulary.first]) for ids in examples.rows["input_ids"].tolist()]
+    return texts if vocabulary.answer_mark is None else [text.split(vocabulary.answer_mark)[0] for text in texts]
 
 
-def _texts(encoded: dict[str, Tensor], labels: Tensor, index: int) -> tuple[str, str]:
-    question = "".join(_symbols([t for t in encoded["input_ids"][index].tolist() if t > EOS]))
-    answer = "".join(_symbols([t for t in labels[index].tolist() if t != IGNORED]))
-    return question.split("=")[0], answer
-
-
-def _digit_rows(base: dict, labels: Tensor, right, written: dict[int, str], recipe: Recipe) -> list[dict]:
-    """Free-running digit accuracy by place, units first. Right answers are right everywhere; wrong ones are read."""
-    is_reversed = recipe.data.get("answer_order", "plain") == "reversed"
-    asked, hit = {}, {}
-    lengths = ((labels != IGNORED) & (labels != EOS)).sum(-1).numpy()
-    for length in np.unique(lengths):
-        for place in range(int(length)):
-            asked[place] = asked.get(place, 0) + int((lengths == length).sum())
-            hit[place] = hit.get(place, 0) + int(((lengths == length) & right).sum())
-    for index, text in written.items():
-        answer = "".join(_symbols([t for t in labels[index].tolist() if t != IGNORED]))
-        ours, theirs = (t if is_reversed else t[::-1] for t in (text, answer))
-        for place, digit in enumerate(theirs):
-            hit[place] += place < len(ours) and ours[place] == digit
-    return [
-        {
-            **base,
-            "metric": "digit_accuracy",
-            "decoding": "free-running",
-            "place": place,
-            **rate(hit[place], asked[place]),
-        }
-        for place in sorted(asked)
-    ]
-
-
-@torch.inference_mode()
-def predict_sorted(model, values: np.ndarray) -> np.ndarray:
-    """(N,) 1 = sorted, for sequences (N, L) of values."""
-    model.eval()
-    length = values.shape[1]
-    # attention costs length squared; this keeps the memory of a batch about the same at every length
-    size = max(1, min(TOKENS_PER_BATCH // length, CELLS_PER_BATCH // length**2))
-    input_ids = torch.from_numpy(encode_sortedness(values))
-    parts = [model(part.to(model.device)).logits.argmax(-1).cpu() for part in input_ids.split(size)]
-    return torch.cat(parts).numpy()
-
-
-def sortedness_rates(predicted: np.ndarray, label: np.ndarray) -> dict:
+def evaluate_labels(model: Any, examples: Examples, test: Test) -> Rows:
     """Accuracy with the rates that show how it came about, and what always guessing one class would give."""
-    right, positive = predicted == label, label == 1
-    return {
-        **rate(right.sum(), len(right)),
-        "true_positive_rate": float(right[positive].mean()) if positive.any() else None,
-        "true_negative_rate": float(right[~positive].mean()) if (~positive).any() else None,
-        "majority_class_rate": float(max(positive.mean(), 1 - positive.mean())),
-        "one_class_only": bool((predicted == predicted[0]).all()),
-    }
+    label = examples.rows["labels"].numpy()
+    rates = class_rates(predicted_labels(model, examples.rows).numpy(), label)
+    return [row("evaluation", "accuracy", rates, task=examples.task.name, **_place(test))]
 
 
-def evaluate_sortedness(
-    model, corpus, kinds: list[str] | None = None, lengths: list[int] | None = None, progress=None
-):
-    """Rows: accuracy for every length and kind of negative, each against as many sorted sequences."""
-    rows = []
-    for kind, splits in corpus.splits().items():
-        if kind == "default" or (kinds is not None and kind not in kinds):
-            continue
-        for split in splits:
-            if not split.startswith("test_") or (lengths is not None and int(split[5:]) not in lengths):
-                continue
-            (group,) = sortedness_rows(corpus, kind, split)
-            predicted = predict_sorted(model, group["values"])
-            place = {"split": split, "length": int(split[5:]), "kind": kind}
-            rates = sortedness_rates(predicted, group["label"])
-            rows.append({"task": "sortedness", "metric": "accuracy", **place, **rates})
-            if progress is not None:
-                progress(rows[-1])
-    return rows
+def _whole_row(examples: Examples, right: NDArray[np.bool_], test: Test) -> Row:
+    share = rate(right.sum(), len(right))
+    return row("evaluation", "exact_match", share, decoding="free-running", task=examples.task.name, **_place(test))
 
 
-def validate_sortedness(model, corpus) -> tuple[int, int]:
-    right = total = 0
-    for group in sortedness_rows(corpus, "default", "validation"):
-        predicted = predict_sorted(model, group["values"])
-        right, total = right + int((predicted == group["label"]).sum()), total + len(predicted)
-    return right, total
+def _place(test: Test) -> dict[str, Any]:
+    where = {} if test.kind is None else {"length": test.length, "kind": test.kind}
+    return {"split": test.split, **where}
 
 
-def validate(model, recipe: Recipe, corpus) -> dict:
+def split_examples(recipe: Recipe, corpus: Corpus, problems: Problems) -> Examples:
+    return make_examples(recipe.the_task, corpus.options, problems, style_of(recipe))
+
+
+def validate(model: Any, recipe: Recipe, corpus: Corpus) -> dict:
     """The one figure that is watched while training, on validation data: `rate` of the task's metric."""
-    if recipe.task == "addition":
-        right = exactly_right(model, encode_problems(corpus.problems("validation"), recipe))
-        return rate(int(right.sum()), len(right))
-    return rate(*validate_sortedness(model, corpus))
+    right = outcomes(model, split_examples(recipe, corpus, corpus.problems("validation")))
+    return rate(int(right.sum()), len(right))
 
 
-def evaluate_model(model, recipe: Recipe, corpus, progress=None) -> list[dict]:
-    """All rows of the recipe's test splits."""
-    if recipe.task == "sortedness":
-        return evaluate_sortedness(model, corpus, progress=progress)
-    rows = []
-    for split in corpus.splits()["default"]:
-        if split in ("test", "hard"):
-            rows += evaluate_addition(model, corpus.problems(split), recipe, split)
-            if progress is not None:
-                progress(rows[-1])
-    rows += evaluate_long_addition(model, corpus, recipe, progress)
-    if corpus.options.exhaustive:
-        rows += evaluate_addition(model, corpus.problems("exhaustive"), recipe, "exhaustive")
+def evaluate_model(model: Any, recipe: Recipe, corpus: Corpus, progress: Callable[[Row], None] | None = None) -> Rows:
+    """All rows of the corpus' tests."""
+    rows: Rows = []
+    measure = evaluate_labels if recipe.the_task.kind == "label" else evaluate_answers
+    for test in corpus.tests():
+        examples = split_examples(recipe, corpus, corpus.problems(test.split, test.config))
+        rows += measure(model, examples, test)
+        if progress is not None:
+            progress(rows[-1])
     return rows

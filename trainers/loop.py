@@ -13,6 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,14 +26,23 @@ from accelerate.utils import DistributedType
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from ..data_builders.tokenization import IGNORED
+from ..data_builders.corpus import Corpus
+from ..data_builders.folder import open_folder
+from ..data_builders.tasks import plain_options
+from ..data_builders.vocabulary import IGNORED
+from ..records.files import write_json, write_text
+from ..records.intervals import rate
+from ..records.locks import alone_in
+from ..records.provenance import provenance
+from ..records.rows import Row, read_rows, results_path, row, write_rows
+from ..records.run_folder import METRICS, PROVENANCE
 from . import checkpoints
-from .evaluation import evaluate_model, rate, validate
-from .model_building import make_model, make_tokenizer
+from .evaluation import evaluate_model, validate
+from .model_building import make_model, tokenizer_of
+from .new_run import prepare_folder
 from .optimizers import OPTIMIZERS, schedule
 from .recipe import Recipe
-from .run_folder import prepare_folder, provenance, write_rows, write_text
-from .training_data import make_batches, make_corpus, number_of_steps
+from .training_data import make_batches, make_corpus
 
 
 # One process, or several with a copy of the model each: there accelerate's wrapper of optimizers and its clipping do
@@ -59,6 +69,7 @@ class Interrupted(TrainingStopped):
 @dataclass
 class RunOptions:
     output: Path
+    data: Path | None = None  # a folder of `headcount data` with the recipe's own data, to train and test on
     resume: bool = False
     overwrite: bool = False
     keep: int = 2
@@ -153,12 +164,13 @@ class Stopper:
             signal.signal(signal.SIGINT, self.previous)
 
 
-def train(recipe: Recipe, options: RunOptions, say: Callable[[str], None] | None = None) -> dict:
+def train_recipe(recipe: Recipe, options: RunOptions, say: Callable[[str], None] | None = None) -> Row:
     """Runs the recipe and leaves a run folder; returns what the run ended with. Finished runs are not run again."""
     accelerator = make_accelerator(recipe, options)
     say = say or (lambda text: print(text, file=sys.stderr, flush=True))
     try:
-        return run(recipe, options, accelerator, say)
+        with alone_in(options.output) if accelerator.is_main_process else nullcontext():
+            return run(recipe, options, accelerator, say)
     except TrainingStopped as stopped:
         traceback.clear_frames(stopped.__traceback__)  # they hold the model
         raise
@@ -167,8 +179,8 @@ def train(recipe: Recipe, options: RunOptions, say: Callable[[str], None] | None
         accelerator.end_training()
 
 
-def run(recipe: Recipe, options: RunOptions, accelerator: Accelerator, say: Callable[[str], None]) -> dict:
-    """`train` without its end: all that holds the wrapped model has to be gone before the processes part.
+def run(recipe: Recipe, options: RunOptions, accelerator: Accelerator, say: Callable[[str], None]) -> Row:
+    """`train_recipe` without its end: all that holds the wrapped model has to be gone before the processes part.
 
     The wrapper would otherwise be the last to hold the process group, and torch 2.13 then waits, with the
     interpreter's lock, for threads that wait for that lock.
@@ -178,18 +190,18 @@ def run(recipe: Recipe, options: RunOptions, accelerator: Accelerator, say: Call
 
     torch.manual_seed(training.seed)
     model = make_model(recipe)
-    corpus = make_corpus(recipe)
+    corpus = make_corpus(recipe) if options.data is None else corpus_of(recipe, options.data)
     size = sum(p.numel() * p.element_size() for p in model.parameters())
     if main:
         prepare_folder(folder, recipe, options.resume, options.overwrite, bytes_needed=4 * size * (options.keep + 2))
     accelerator.wait_for_everyone()
-    if options.resume and (folder / "provenance.json").exists():
+    if options.resume and (folder / PROVENANCE).exists():
         if main:
             say(f"{folder} is finished already; nothing to do.")
-        return json.loads((folder / "results" / "training.json").read_text())[0]
+        return read_rows(results_path(folder, "training"))[0]
 
     batches = make_batches(recipe, corpus)
-    steps = number_of_steps(recipe, batches)
+    steps = batches.steps
     prepared = accelerator.prepare(model)
     optimizers = OPTIMIZERS[training.optimizer](model, training)  # after the model has gone to its device
     start = 0
@@ -246,20 +258,37 @@ def run(recipe: Recipe, options: RunOptions, accelerator: Accelerator, say: Call
             if last:
                 break
     seconds = time.perf_counter() - clock
-    summary = {
-        "recipe": recipe.name,
-        "seed": training.seed,
-        "steps": done,
-        "resumed_at": start,  # seconds and speed are those of the part since then
-        "loss": result.loss.item(),
-        "seconds": round(seconds, 2),
-        "examples_per_second": round((done - start) * training.batch_size / seconds, 1),
-    }
+    summary = row(
+        "training",
+        "loss",
+        {"value": result.loss.item(), "n": training.batch_size},
+        recipe=recipe.name,
+        seed=training.seed,
+        steps=done,
+        resumed_at=start,  # seconds and speed are those of the part since then
+        seconds=round(seconds, 2),
+        examples_per_second=round((done - start) * training.batch_size / seconds, 1),
+    )
     accelerator.wait_for_everyone()
     if main:
         finish(model, recipe, corpus, folder, summary, log, options, accelerator.num_processes, say, cpu_start)
     accelerator.wait_for_everyone()
     return summary
+
+
+def corpus_of(recipe: Recipe, folder: Path) -> Corpus:
+    """The data of a folder; those of other options than the recipe's are refused."""
+    corpus = open_folder(folder)
+    if corpus.task.name != recipe.task:
+        raise ValueError(f"{folder} holds {corpus.task.name} data; expected data of {recipe.task}.")
+    own, other = plain_options(recipe.options), plain_options(corpus.options)
+    changed = next((name for name in own if own[name] != other[name]), None)
+    if changed is not None:
+        raise ValueError(
+            f"{folder} was written with {changed}={other[changed]!r}, but the recipe {recipe.name} has "
+            f"{own[changed]!r}; expected the data of the recipe: headcount data {recipe.task} --recipe {recipe.name}."
+        )
+    return corpus
 
 
 @dataclass
@@ -283,8 +312,8 @@ def training_step(model, optimizers, batch, step, steps, recipe: Recipe, acceler
     mine = {name: values[rank::world].to(accelerator.device) for name, values in batch.items()}
     asked_in_all = int((batch["labels"] != IGNORED).sum())
     total = torch.zeros(3, device=accelerator.device)
-    parts = [{name: values[i :: training.gradient_accumulation] for name, values in mine.items()}
-             for i in range(training.gradient_accumulation)]  # fmt: skip
+    count = training.gradient_accumulation
+    parts = [{name: values[number::count] for name, values in mine.items()} for number in range(count)]
     for number, part in enumerate(parts):
         asked = int((part["labels"] != IGNORED).sum())
         with accelerator.autocast():
@@ -349,13 +378,13 @@ def check_finite(loss: Tensor, step: int, folder: Path) -> None:
 def finish(model, recipe, corpus, folder, summary, log, options, processes, say, cpu_start) -> None:
     log.flush()
     model.save_pretrained(folder / "model")
-    make_tokenizer(recipe).save_pretrained(folder / "model")
+    tokenizer_of(recipe).save_pretrained(folder / "model")
     write_rows(folder, "training", [summary])
     if options.evaluate:
         say("evaluating on the test splits")
         write_rows(folder, "evaluation", evaluate_model(model, recipe, corpus))
-    found = provenance(recipe, summary["seconds"], cpu_start, processes)
-    write_text(folder / "provenance.json", json.dumps(found, indent=1))
+    found = provenance(recipe.name, recipe.training.seed, summary["seconds"], cpu_start, processes)
+    write_json(folder / PROVENANCE, found)
     say(f"done: {folder}")
 
 
@@ -363,7 +392,7 @@ class MetricsLog:
     """metrics.jsonl: one line per logged step; lines after the step that a run resumes from are dropped first."""
 
     def __init__(self, folder: Path, start: int):
-        self.path = folder / "metrics.jsonl"
+        self.path = folder / METRICS
         kept = []
         if self.path.exists():
             for line in self.path.read_text().splitlines():

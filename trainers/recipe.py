@@ -1,35 +1,27 @@
 """Recipes: YAML files that say everything about a run. `load_recipe("addition", ["training.epochs=1"])`.
 
 A recipe has a task and three sections: `data` (the options of the task's corpus), `model` (fields of HeadcountConfig)
-and `training` (below). It may extend another one and then names only what differs. Unknown keys are errors.
+and `training` (below, and what the task lets one choose for problems that are made while training). It may extend
+another one and then names only what differs. Unknown keys are errors. `variants` are changes of it that a study
+of lengths can compare with it; a run has none.
 """
 
 import difflib
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from ..configuration.rules import (
-    Rule,
-    flag,
-    fraction,
-    is_number,
-    nearest,
-    number_above,
-    one_of,
-    optional,
-    share,
-    whole_number,
-)
-from ..data_builders.choices import TASKS as TASK_NAMES
+from ..configuration.rules import Rule, flag, fraction, nearest, number_above, one_of, optional, share, whole_number
+from ..data_builders.registry import find_task
+from ..data_builders.tasks import NoOptions, Task, options_of
+from ..records.files import read_yaml
 
 
 RECIPE_FOLDER = Path(__file__).parent / "recipes"
 SECTIONS = ("data", "model", "training")
-
-NINE_SHARES = (0.0, 0.0, 0.5, 0.9)
 
 TRAINING_RULES: dict[str, Rule] = {
     "seed": whole_number(0),
@@ -47,7 +39,6 @@ TRAINING_RULES: dict[str, Rule] = {
     "steps": optional(whole_number(1)),
     "epochs": optional(number_above(0)),
     "fresh_data": flag(),
-    "curriculum": flag(),
     "precision": one_of(("float32", "bfloat16")),
     "compile": flag(),
     "log_every": whole_number(1),
@@ -64,9 +55,6 @@ class TrainingOptions:
       of one head does not depend on the other heads.
     - `warmup`: share of the steps in which the learning rate rises; `decay`: how it falls after that.
     - `gradient_accumulation`: the batch is worked through in so many parts; the result is the same.
-    - `nine_shares` (fresh addition): a list; an equal part of each batch has columns that sum to nine with this
-      probability. Long carry chains, and long chains that no carry enters, are next to absent without.
-    - `curriculum` (sortedness): negatives start as easy shuffles and blend into the mixture early in training.
     - `target`: stop as soon as the validation metric reaches it.
     """
 
@@ -86,8 +74,6 @@ class TrainingOptions:
     steps: int | None = None
     epochs: float | None = None
     fresh_data: bool = False
-    nine_shares: tuple[float, ...] = NINE_SHARES
-    curriculum: bool = False
     precision: str = "float32"
     compile: bool = False
     log_every: int = 10
@@ -102,9 +88,6 @@ class TrainingOptions:
                 hint = nearest(value, rule.names) if isinstance(value, str) else ""
                 raise ValueError(f"training.{name}={value!r} is not allowed; expected {rule.allowed}.{hint}")
         object.__setattr__(self, "betas", tuple(self.betas))
-        object.__setattr__(self, "nine_shares", checked_shares(self.nine_shares))
-        if self.nine_shares != NINE_SHARES and not self.fresh_data:
-            raise ValueError("training.nine_shares has no effect with fresh_data=false; expected fresh_data=true.")
         if (self.steps is None) == (self.epochs is None):
             raise ValueError(
                 f"training.steps={self.steps} and training.epochs={self.epochs} are not allowed together; "
@@ -119,14 +102,6 @@ class TrainingOptions:
             )
 
 
-def checked_shares(shares: Any) -> tuple[float, ...]:
-    if not (isinstance(shares, (list, tuple)) and shares and all(is_number(s) and 0 <= s <= 1 for s in shares)):
-        raise ValueError(
-            f"training.nine_shares={shares!r} is not allowed; expected a list of numbers from 0 to 1, like [0, 0.5]."
-        )
-    return tuple(float(share) for share in shares)
-
-
 @dataclass(frozen=True)
 class Recipe:
     name: str
@@ -135,15 +110,34 @@ class Recipe:
     data: dict[str, Any] = field(default_factory=dict)
     model: dict[str, Any] = field(default_factory=dict)
     training: TrainingOptions = field(default_factory=lambda: TrainingOptions(steps=1))
+    stream: Any = field(default_factory=NoOptions)  # the task's choices for problems that are made while training
+
+    @cached_property
+    def options(self) -> Any:
+        """The options of the task, checked."""
+        return options_of(self.the_task, self.data)
+
+    @property
+    def the_task(self) -> Task:
+        return find_task(self.task)
 
     def with_seed(self, seed: int) -> "Recipe":
         return replace(self, training=replace(self.training, seed=seed))
 
     def to_yaml(self) -> str:
         plain = asdict(self)
-        for name in ("betas", "nine_shares"):
-            plain["training"][name] = list(plain["training"][name])
+        plain["training"] |= plain.pop("stream")
+        plain["training"] = {n: list(v) if isinstance(v, tuple) else v for n, v in plain["training"].items()}
         return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A change of a recipe, for comparison: `settings` are KEY=VALUE as for --set."""
+
+    says: str
+    settings: tuple[str, ...] = ()
+    baseline: bool = False  # another way to do the same, not the recipe without a part
 
 
 def recipe_names() -> list[str]:
@@ -153,6 +147,14 @@ def recipe_names() -> list[str]:
 def describe_recipes() -> dict[str, str]:
     """Name -> one sentence, for `headcount ls recipes`."""
     return {name: _read(name).get("description", "") for name in recipe_names()}
+
+
+def load_variants(name_or_path: str) -> dict[str, Variant]:
+    """The variants that a recipe names, in order; none is an empty dict."""
+    return {
+        name: Variant(found["says"], tuple(found.get("settings") or ()), bool(found.get("baseline", False)))
+        for name, found in (_read(name_or_path).get("variants") or {}).items()
+    }
 
 
 def load_recipe(name_or_path: str, overrides: list[str] | None = None) -> Recipe:
@@ -181,12 +183,7 @@ def _read(name_or_path: str) -> dict[str, Any]:
             )
     if not path.exists():
         raise ValueError(f"there is no file {path}; expected the path of a recipe in YAML.")
-    try:
-        content = yaml.safe_load(path.read_text())
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path} is not valid YAML: {str(error).splitlines()[0]}.") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{path} holds no recipe; expected the keys task, data, model and training.")
+    content = read_yaml(path)
     base = _read(content.pop("extends")) if "extends" in content else {}
     merged = {**base, **content}
     for section in SECTIONS:
@@ -197,12 +194,12 @@ def _read(name_or_path: str) -> dict[str, Any]:
 
 def _known_keys(task: str) -> dict[str, list[str]]:
     from ..configuration.configuration_headcount import HeadcountConfig
-    from ..data_builders.tasks import TASKS
 
+    found = find_task(task)
     return {
-        "data": [f.name for f in fields(TASKS[task].options)],
+        "data": [f.name for f in fields(found.options)],
         "model": [f.name for f in fields(HeadcountConfig)],
-        "training": [f.name for f in fields(TrainingOptions)],
+        "training": [f.name for f in (*fields(TrainingOptions), *fields(found.stream))],
     }
 
 
@@ -211,7 +208,7 @@ def _override(content: dict[str, Any], override: str) -> str:
     key, separator, text = override.partition("=")
     if not separator:
         raise ValueError(f"--set {override!r} has no '='; expected KEY=VALUE, such as training.batch_size=128.")
-    known = _known_keys(content["task"])
+    known = _known_keys(content.get("task"))
     section, _, name = key.rpartition(".")
     if not section:
         homes = [section for section in SECTIONS if name in known[section]]
@@ -248,23 +245,21 @@ def _number(text: str) -> float | str:
 
 
 def _build(content: dict[str, Any]) -> Recipe:
-    top = [f.name for f in fields(Recipe)]
+    top = [f.name for f in fields(Recipe) if f.name != "stream"]
+    content = {key: value for key, value in content.items() if key != "variants"}
     for key in content:
         if key not in top:
             raise ValueError(f"{key!r} is not a key of a recipe.{nearest(key, top)}")
-    if content.get("task") not in TASK_NAMES:
-        raise ValueError(f"task={content.get('task')!r} is not allowed; expected one of {', '.join(TASK_NAMES)}.")
-    for section, known in _known_keys(content["task"]).items():
+    task = find_task(content.get("task"))
+    for section, known in _known_keys(task.name).items():
         for key in content[section]:
             if key not in known:
-                raise ValueError(f"{section}.{key} is not a key of a recipe.{nearest(key, known)}")
-    training = {key: _number(v) if isinstance(v, str) else v for key, v in content["training"].items()}
-    if training.get("curriculum") and content["task"] != "sortedness":
-        raise ValueError("training.curriculum has no effect on addition; expected false.")
-    if (
-        content["task"] != "addition"
-        and "nine_shares" in training
-        and checked_shares(training["nine_shares"]) != NINE_SHARES
-    ):
-        raise ValueError("training.nine_shares has no effect on sortedness; expected it left out.")
-    return Recipe(**{**content, "training": TrainingOptions(**training)})
+                raise ValueError(f"{section}.{key} is not a key of a recipe of {task.name}.{nearest(key, known)}")
+    values = {key: _number(v) if isinstance(v, str) else v for key, v in content["training"].items()}
+    choices = [f.name for f in fields(task.stream)]
+    training = TrainingOptions(**{key: value for key, value in values.items() if key not in choices})
+    stream = task.stream(**{key: value for key, value in values.items() if key in choices})
+    for name in choices if not training.fresh_data else ():
+        if getattr(stream, name) != getattr(task.stream(), name):
+            raise ValueError(f"training.{name} has no effect with fresh_data=false; expected fresh_data=true.")
+    return Recipe(**{**content, "training": training, "stream": stream})

@@ -1,70 +1,85 @@
 """Opens a finished run: its model, its recipe, and the data to test it on."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from ..data_builders.columns import problem_keys
-from ..data_builders.folder import check_folder
+from ..data_builders.corpus import Corpus
+from ..data_builders.folder import open_folder
+from ..data_builders.tasks import plain_options
 from ..modeling.modeling_headcount import HeadcountPreTrainedModel
+from ..records.run_folder import CONFIG, RECIPE, is_run
 from .model_building import MODEL_CLASSES, make_config
 from .recipe import Recipe, load_recipe
 from .training_data import make_corpus
 
 
-def load_run(
-    folder: Path, data: Path | None = None, exhaustive: bool = False
-) -> tuple[HeadcountPreTrainedModel, Recipe, object]:
+@dataclass(frozen=True)
+class TrainedRun:
+    """`corpus` is what the model is tested on: the data of the run, or those of a folder."""
+
+    folder: Path
+    model: HeadcountPreTrainedModel
+    recipe: Recipe
+    corpus: Corpus
+
+
+def load_run(folder: str | Path, data: str | Path | None = None, exhaustive: bool = False) -> TrainedRun:
     """Model, recipe and corpus of a run folder; `data` is a folder of `headcount data` to test on instead.
 
-    A corpus folder is checked against its hashes and then drawn again from the options in its manifest, which gives
-    the same rows. Problems that the model was trained on are an error.
+    Args:
+        folder: a run, as `headcount train` leaves it.
+        data: a folder of `headcount data`, checked against its hashes. Problems that the model was trained on are an
+            error.
+        exhaustive: test every problem there is, for tasks that can.
+
+    Returns:
+        A `TrainedRun` with `model`, `recipe` and `corpus`.
     """
-    if not (folder / "recipe.yaml").exists() or not (folder / "model" / "config.json").exists():
-        raise ValueError(f"{folder} holds no finished run; expected a folder with recipe.yaml and model/.")
-    recipe = load_recipe(str(folder / "recipe.yaml"))
-    if exhaustive and recipe.task != "addition":
-        raise ValueError("--exhaustive has no effect on sortedness; expected an addition run.")
-    tested = recipe
+    folder = Path(folder)
+    if not is_run(folder) or not (folder / CONFIG).exists():
+        raise ValueError(f"{folder} holds no finished run; expected a folder with {RECIPE} and model/.")
+    recipe = load_recipe(str(folder / RECIPE))
+    if exhaustive and not hasattr(recipe.options, "exhaustive"):
+        raise ValueError(
+            f"--exhaustive has no effect on {recipe.task}; expected a task that can list all its problems."
+        )
+    corpus = make_corpus(recipe)
     if data is not None:
-        manifest = check_folder(data)
-        if manifest["task"] != recipe.task:
-            raise ValueError(
-                f"{data} holds {manifest['task']} data, but the run is of {recipe.task}; expected the same."
-            )
-        tested = replace(recipe, data=manifest["options"])
-        for name in ("answer_order", "zero_pad"):
-            own, other = (make_corpus(r).options.__dict__.get(name) for r in (recipe, tested))
-            if own != other:
-                raise ValueError(
-                    f"{data} has {name}={other!r}, but the run was trained with {own!r}; expected the same."
-                )
+        corpus = other_data(recipe, corpus, Path(data))
     if exhaustive:
-        tested = replace(tested, data={**tested.data, "exhaustive": True})
-    corpus = make_corpus(tested)
-    if data is not None and recipe.task == "addition":
-        refuse_overlap(recipe, corpus)
-    model_class = MODEL_CLASSES[make_config(recipe).architecture]
-    return model_class.from_pretrained(folder / "model"), tested, corpus
+        corpus = recipe.the_task.splits(replace(corpus.options, exhaustive=True))
+    model = MODEL_CLASSES[make_config(recipe).architecture].from_pretrained(folder / "model")
+    return TrainedRun(folder, model, recipe, corpus)
 
 
-def refuse_overlap(recipe: Recipe, tested) -> None:
+def other_data(recipe: Recipe, trained: Corpus, folder: Path) -> Corpus:
+    """The corpus of a data folder, if a model of this recipe can be tested on it."""
+    corpus = open_folder(folder)
+    if corpus.task.name != recipe.task:
+        raise ValueError(
+            f"{folder} holds {corpus.task.name} data, but the run is of {recipe.task}; expected the same."
+        )
+    for name in corpus.task.format_options:
+        own, other = (getattr(each.options, name) for each in (trained, corpus))
+        if own != other:
+            raise ValueError(
+                f"{folder} has {name}={other!r}, but the run was trained with {own!r}; expected the same."
+            )
+    if plain_options(corpus.options) != plain_options(trained.options):
+        refuse_overlap(recipe, trained, corpus)
+    return corpus
+
+
+def refuse_overlap(recipe: Recipe, trained: Corpus, tested: Corpus) -> None:
     """Raises if the test splits hold a problem that training has seen, or, with fresh data, may have seen."""
-    trained = make_corpus(recipe)
-    seen = None if recipe.training.fresh_data else problem_keys(trained.problems("train"), ordered=False)
-    for split in ("test", "hard"):
-        if split not in tested.splits().get("default", {}):
-            continue
-        problems = tested.problems(split)
-        if seen is None:
-            known = ~trained.is_held_out(problems)
-        elif problems.columns != trained.options.digits:
-            continue  # numbers of another width
-        else:
-            known = np.isin(problem_keys(problems, ordered=False), seen)
+    seen = None if recipe.training.fresh_data else trained.keys(trained.problems("train"))
+    for test in (test for test in tested.tests() if test.kind is None and test.config == "default"):
+        problems = tested.problems(test.split)
+        known = ~trained.is_held_out(problems) if seen is None else np.isin(trained.keys(problems), seen)
         if known.any():
             raise ValueError(
-                f"{int(known.sum())} of {len(problems)} problems of the split {split!r} were in the training data of "
-                "this run; expected data that it has not seen."
+                f"{int(known.sum())} of {len(problems)} problems of the split {test.split!r} were in the training "
+                "data of this run; expected data that it has not seen."
             )

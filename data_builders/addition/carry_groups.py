@@ -67,7 +67,7 @@ def _count(group: str, columns: int, counts: tuple[int, int, int]) -> int:
 
 
 def _count_up_to(chain: int, columns: int, counts: tuple[int, int, int]) -> int:
-    """AdditionProblems whose longest chain is `chain` or shorter: a list over running lengths, updated column by column."""
+    """Problems whose longest chain is `chain` or shorter: a list over running lengths, updated column by column."""
     running = [1] + [0] * chain
     for _ in range(columns):
         total = sum(running)

@@ -8,13 +8,9 @@ above sums to nine and passes the carry on: a ripple. `test` has pairs without r
 """
 
 import numpy as np
-import pyarrow as pa
-from datasets import Features, Value
 
-from .addition_text import addition_texts, number_column
-from .arrow_columns import string_column
-from .columns import INT64_DIGITS, AdditionProblems, problem_keys, solve
-from .problem_sources import KeySet
+from ..key_sets import KeySet
+from .columns import AdditionProblems, problem_keys, solve
 
 
 # Digit pairs by their sum s = 0..8, next to those of sum s + 10: all 165 combinations, as (x, y, x', y').
@@ -46,7 +42,9 @@ def count_pairs(digits: int, ripple: bool, zero_pad: bool) -> int:
     return total
 
 
-def draw_pairs(rng: np.random.Generator, options, ripple: bool, taken: KeySet) -> tuple[AdditionProblems, AdditionProblems]:
+def draw_pairs(
+    rng: np.random.Generator, options, ripple: bool, taken: KeySet
+) -> tuple[AdditionProblems, AdditionProblems]:
     """`options.pairs` pairs (base, source) whose problems are in no other split; their keys join `taken`.
 
     The changed column is uniform over those that can serve, and either problem of a pair may be the one with the
@@ -125,22 +123,3 @@ def describe_pairs(base: AdditionProblems, source: AdditionProblems) -> dict[str
         "own_digit": solutions[0].sum[rows, column],
         "ripple": differing.sum(-1) - 1,
     }
-
-
-def pair_features(number: Value) -> Features:
-    texts = {f"{side}_{name}": Value("string") for side in ("base", "source") for name in ("input", "target")}
-    numbers = {f"{side}_{name}": number for side in ("base", "source") for name in ("a", "b", "sum")}
-    facts = {name: Value("int32") for name in ("digits", "column", "base_carry_out", "own_digit", "ripple")}
-    return Features({**texts, **numbers, **facts})
-
-
-def pair_table(base: AdditionProblems, source: AdditionProblems, options, schema: pa.Schema) -> pa.Table:
-    columns = {name: pa.array(values, pa.int32()) for name, values in describe_pairs(base, source).items()}
-    columns["digits"] = pa.array(base.width, pa.int32())
-    for side, problems in (("base", base), ("source", source)):
-        total = solve(problems.a, problems.b).sum
-        inputs, targets = addition_texts(problems, total, options.zero_pad, options.answer_order)
-        columns[f"{side}_input"], columns[f"{side}_target"] = string_column(*inputs), string_column(*targets)
-        for name, digits in (("a", problems.a), ("b", problems.b), ("sum", total)):
-            columns[f"{side}_{name}"] = number_column(digits, options.digits <= INT64_DIGITS)
-    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)

@@ -16,6 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..key_sets import scramble
+from ..tasks import Problems
+
 
 KILL, PROPAGATE, GENERATE = 0, 1, 2
 INT64_DIGITS = 18  # operands of so many digits, and their sum, fit into 64-bit integers
@@ -23,29 +26,16 @@ EXACT_KEY_DIGITS = 9  # two operands of so many digits fit into one 64-bit key
 
 
 @dataclass(frozen=True)
-class AdditionProblems:
+class AdditionProblems(Problems):
     """Addition problems as digits: `a` and `b` (N, C), and the columns in which each is written, `width` (N,)."""
 
     a: NDArray[np.uint8]
     b: NDArray[np.uint8]
     width: NDArray[np.int64]
 
-    def __len__(self) -> int:
-        return len(self.a)
-
-    def __getitem__(self, rows) -> "AdditionProblems":
-        return AdditionProblems(self.a[rows], self.b[rows], self.width[rows])
-
     @property
     def columns(self) -> int:
         return self.a.shape[1]
-
-    @staticmethod
-    def concatenate(parts: "list[AdditionProblems]") -> "AdditionProblems":
-        parts = [part for part in parts if len(part)] or parts[:1]
-        if len(parts) == 1:
-            return parts[0]
-        return AdditionProblems(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("a", "b", "width")))
 
     @staticmethod
     def from_integers(a: list[int], b: list[int], columns: int | None = None) -> "AdditionProblems":
@@ -72,9 +62,7 @@ class Solution:
     carry_into: NDArray[np.uint8]  # (N, C + 1): into each answer digit; the last is the leading digit itself
     column_class: NDArray[np.uint8]  # (N, C): KILL, PROPAGATE or GENERATE
     carries: NDArray[np.int64]  # (N,): columns that a carry leaves
-    longest_chain: NDArray[
-        np.int64
-    ]  # (N,): columns that one carry leaves, from where it is made to where it is absorbed
+    longest_chain: NDArray[np.int64]  # (N,): columns that one carry leaves, up to where it is absorbed
 
 
 def solve(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> Solution:
@@ -156,10 +144,3 @@ def _hash_rows(digits: NDArray[np.uint8]) -> NDArray[np.uint64]:
     for column in range(digits.shape[1]):
         value = (value ^ digits[:, column]) * np.uint64(0x100000001B3)  # FNV-1a
     return scramble(value)
-
-
-def scramble(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A fixed bijection of 64-bit integers in which every input bit moves every output bit (splitmix64)."""
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))

@@ -1,30 +1,29 @@
-"""The addition corpus: options, disjoint splits, and the arrow tables that are written."""
+"""The splits of addition: disjoint, exact, and with pairs of problems in which one carry differs."""
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
-from datasets import ClassLabel, Features, List, Value
+from numpy.typing import NDArray
 
-from .addition_options import HARD_PART, HELD_OUT_PART, AdditionOptions, group_sizes
-from .addition_text import addition_texts, number_column
-from .arrow_columns import list_column, name_column, string_column
-from .carry_groups import NINES
-from .carry_pairs import count_pairs, draw_pairs, pair_features, pair_table
-from .choices import COLUMN_CLASSES
-from .columns import (
-    INT64_DIGITS,
-    AdditionProblems,
-    from_integers,
-    is_all_nines,
-    problem_keys,
-    solve,
-)
-from .long_problems import PROBLEM_CLASSES, long_problems
-from .problem_sources import GroupSource, KeySet, OperandRange, UniformSource, share_out, take_new
+from ..corpus import Corpus, count_values
+from ..key_sets import KeySet
+from ..tasks import Task, Test
+from .carry_pairs import count_pairs, draw_pairs
+from .columns import AdditionProblems, from_integers, problem_keys
+from .options import HARD_PART, HELD_OUT_PART, AdditionOptions, group_sizes
+from .problem_sources import GroupSource, OperandRange, UniformSource, share_out, take_new
+
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from datasets import Features
+
+
+WIDER = np.uint64(0x5851F42D4C957F2D)  # keeps the keys of wider problems apart
 
 
 @dataclass
@@ -36,11 +35,12 @@ class HeldOut:
     keys: KeySet
 
 
-class AdditionCorpus:
+class AdditionCorpus(Corpus):
     """The splits of one set of options; nothing is computed before it is asked for.
 
-    >>> corpus = AdditionCorpus(AdditionOptions(seed=0))
-    >>> corpus.splits()["default"]
+    >>> from headcount.data_builders.registry import TASKS
+    >>> corpus = TASKS["addition"].splits(AdditionOptions(seed=0))
+    >>> corpus.sizes()["default"]
     {'train': 10000, 'validation': 2000, 'test': 2000, 'hard': 1000}
     >>> corpus.problems("test").a.shape
     (2000, 3)
@@ -50,17 +50,15 @@ class AdditionCorpus:
     besides.
     """
 
-    name = "addition"
-    # Parquet columns with few different values, which are written as a dictionary.
     repetitive = ("digits", "carries", "longest_chain", "group", "carry_into", "column_class", "column", "ripple")
+    options: AdditionOptions
 
-    def __init__(self, options: AdditionOptions):
-        self.options = options
+    def __init__(self, task: Task, options: AdditionOptions):
+        super().__init__(task, options)
         # Wide problems make shorter chunks, so that a chunk takes some tens of megabytes.
         self.chunk_rows = max(256, min(1 << 17, (1 << 22) // options.digits))
 
-    def splits(self) -> dict[str, dict[str, int]]:
-        """Config -> split -> number of rows."""
+    def sizes(self) -> dict[str, dict[str, int]]:
         options = self.options
         sizes = {name: getattr(options, name) for name in ("train", "validation", "test", "hard")}
         configs = {"default": {name: size for name, size in sizes.items() if size}}
@@ -68,87 +66,80 @@ class AdditionCorpus:
             configs["pairs"] = {"test": options.pairs}
             if count_pairs(options.digits, True, options.zero_pad):
                 configs["pairs"]["ripple"] = options.pairs
-        for kind in PROBLEM_CLASSES if options.test_lengths else ():
+        for kind in self.task.classes if options.test_lengths else ():
             configs[kind] = {f"test_{digits}": options.long_test for digits in options.test_lengths}
         if options.exhaustive:
             configs["exhaustive"] = {"exhaustive": 10 ** (2 * options.digits)}
         return {config: splits for config, splits in configs.items() if splits}
 
-    def features(self, config: str) -> Features:
-        number = Value("int64" if self.options.most_digits <= INT64_DIGITS else "string")
-        if config == "pairs":
-            return pair_features(number)
-        return Features(
-            {
-                "input": Value("string"),
-                "target": Value("string"),
-                "a": number,
-                "b": number,
-                "sum": number,
-                "digits": Value("int32"),
-                "carries": Value("int32"),
-                "longest_chain": Value("int32"),
-                "group": Value("string"),
-                "carry_into": List(Value("int8")),
-                "column_class": List(ClassLabel(names=list(COLUMN_CLASSES))),
-            }
-        )
+    def tests(self) -> list[Test]:
+        everything = [Test("exhaustive", "exhaustive")] if self.options.exhaustive else []
+        return super().tests() + everything
 
-    def tables(self, config: str, split: str) -> Iterator[pa.Table]:
-        """The rows of a split as arrow tables, chunk after chunk."""
-        if config == "pairs":
-            for start in range(0, self.options.pairs, self.chunk_rows):
-                base, source = (problems[start : start + self.chunk_rows] for problems in self.pairs(split))
-                yield pair_table(base, source, self.options, self.features(config).arrow_schema)
-        elif config in PROBLEM_CLASSES:
-            yield addition_table(self.long_problems(config, split), self.options, self.features(config).arrow_schema)
+    def chunks(self, config: str, split: str) -> Iterator[AdditionProblems]:
+        if config == "exhaustive" and self.options.exhaustive:
+            yield from self._exhaustive_chunks()
+        elif config == "default" and split in self.sizes()["default"] and split != "train":
+            whole = self._held_out.splits[split]
+            yield from (whole[start : start + self.chunk_rows] for start in range(0, len(whole), self.chunk_rows))
         else:
-            for problems in self._chunks(split):
-                yield addition_table(problems, self.options, self.features(config).arrow_schema)
-
-    def problems(self, split: str) -> AdditionProblems:
-        """The rows of train, validation, test, hard or exhaustive as arrays of digits."""
-        return AdditionProblems.concatenate(list(self._chunks(split)))
-
-    def long_problems(self, kind: str, split: str) -> AdditionProblems:
-        """The rows of a class of problems beyond the training length; split `test_200` and the like."""
-        return long_problems(kind, int(split.removeprefix("test_")), self.options.long_test, self.options.seed)
+            yield from super().chunks(config, split)
 
     def pairs(self, split: str = "test") -> tuple[AdditionProblems, AdditionProblems]:
         """Base and source problems of the `pairs` config; split `test` or `ripple`."""
+        known = self.sizes().get("pairs", {})
+        if split not in known:
+            raise ValueError(f"there are no pairs {split!r}; expected one of: {', '.join(known)}.")
         return self._held_out.pairs[split]
 
-    def is_held_out(self, problems: AdditionProblems) -> np.ndarray:
+    def is_held_out(self, problems: AdditionProblems) -> NDArray[np.bool_]:
         """(N,): which problems are in validation, test, hard or pairs; for training data that is made on the fly."""
+        return self._held_out.keys.contains(self.keys(problems)) & ~self._is_wider(problems)
+
+    def keys(self, problems: AdditionProblems) -> NDArray[np.uint64]:
+        """Leading zeros do not count; a+b and b+a are one problem unless the options say otherwise."""
         columns = max(problems.columns, self.options.digits)
         a, b = (np.pad(digits, ((0, 0), (0, columns - problems.columns))) for digits in (problems.a, problems.b))
-        if columns > self.options.digits:
-            inside = ~(a[:, self.options.digits :].any(-1) | b[:, self.options.digits :].any(-1))
-        else:
-            inside = np.ones(len(problems), bool)
         own = slice(None, self.options.digits)
         keys = problem_keys(AdditionProblems(a[:, own], b[:, own], problems.width), self.options.ordered)
-        return inside & self._held_out.keys.contains(keys)
+        wider = self._is_wider(problems)
+        keys[wider] = problem_keys(AdditionProblems(a, b, problems.width), self.options.ordered)[wider] ^ WIDER
+        return keys
 
-    def tally(self, config: str, table: pa.Table) -> dict[str, Counter]:
+    def _is_wider(self, problems: AdditionProblems) -> NDArray[np.bool_]:
+        """Whether a number has more digits than any of this corpus."""
+        beyond = slice(self.options.digits, None)
+        return problems.a[:, beyond].any(-1) | problems.b[:, beyond].any(-1)
+
+    def features(self, config: str) -> "Features":
+        from .tables import pair_features, problem_features
+
+        return pair_features(self.options) if config == "pairs" else problem_features(self.options)
+
+    def tables(self, config: str, split: str) -> "Iterator[pa.Table]":
+        from .tables import pair_table
+
+        if config != "pairs":
+            yield from super().tables(config, split)
+            return
+        for start in range(0, self.options.pairs, self.chunk_rows):
+            base, source = (problems[start : start + self.chunk_rows] for problems in self.pairs(split))
+            yield pair_table(base, source, self.options, self.features(config).arrow_schema)
+
+    def table(self, problems: AdditionProblems, config: str) -> "pa.Table":
+        from .tables import addition_table
+
+        return addition_table(problems, self.options, self.features(config).arrow_schema)
+
+    def read_table(self, table: "pa.Table") -> AdditionProblems:
+        from .tables import read_problems
+
+        return read_problems(table, self.options)
+
+    def tally(self, config: str, table: "pa.Table") -> dict[str, Counter]:
         """What the card counts: rows by carry chain and by group; pairs by changed column."""
         columns = ["column", "ripple"] if config == "pairs" else ["longest_chain", "group"]
-        return {
-            name: Counter({count["values"]: count["counts"] for count in table[name].value_counts().to_pylist()})
-            for name in columns
-        }
-
-    def _chunks(self, split: str) -> Iterator[AdditionProblems]:
-        if split == "exhaustive" and self.options.exhaustive:
-            return self._exhaustive_chunks()
-        if split not in self.splits().get("default", {}):
-            raise ValueError(
-                f"there is no split {split!r}; expected one of {', '.join(self.splits().get('default', {}))}."
-            )
-        if split == "train":
-            return self._train_chunks()
-        whole = self._held_out.splits[split]
-        return (whole[start : start + self.chunk_rows] for start in range(0, len(whole), self.chunk_rows))
+        return {name: count_values(table[name]) for name in columns}
 
     def _exhaustive_chunks(self) -> Iterator[AdditionProblems]:
         operands = 10**self.options.digits
@@ -176,7 +167,7 @@ class AdditionCorpus:
             groups = self._group_sources("hard")
             chunks = self._mixed_chunks("hard", groups, options.hard, held_out.keys, keep_keys=True, part=HARD_PART)
             held_out.splits["hard"] = AdditionProblems.concatenate(list(chunks))
-        for split in self.splits().get("pairs", {}):
+        for split in self.sizes().get("pairs", {}):
             rng = self._rng(f"pairs/{split}")
             held_out.pairs[split] = draw_pairs(rng, options, split == "ripple", held_out.keys)
         return held_out
@@ -245,32 +236,3 @@ def share_by_group(total: int, sources: list, part: int) -> list[int]:
             shares[number] = own
     shares[-1] += total - sum(shares)  # more than there are: the source itself reports it
     return shares
-
-
-def addition_table(problems: AdditionProblems, options: AdditionOptions, schema: pa.Schema) -> pa.Table:
-    """One arrow table of problems with texts, numbers and the anatomy of their carries."""
-    solution = solve(problems.a, problems.b)
-    inputs, targets = addition_texts(problems, solution.sum, options.zero_pad, options.answer_order)
-    chain = solution.longest_chain
-    nines = is_all_nines(solution.column_class, problems.width)
-    as_integers = options.most_digits <= INT64_DIGITS
-    names = [*(f"chain_{length}" for length in range(problems.columns + 1)), NINES]
-    columns = {
-        "input": string_column(*inputs),
-        "target": string_column(*targets),
-        "a": number_column(problems.a, as_integers),
-        "b": number_column(problems.b, as_integers),
-        "sum": number_column(solution.sum, as_integers),
-        "digits": pa.array(problems.width, pa.int32()),
-        "carries": pa.array(solution.carries, pa.int32()),
-        "longest_chain": pa.array(chain, pa.int32()),
-        "group": name_column(names, np.where(nines, problems.columns + 1, chain)),
-        "carry_into": list_column(solution.carry_into, problems.width + 1, pa.int8()),
-        "column_class": list_column(solution.column_class, problems.width, pa.int64()),
-    }
-    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
-
-
-def add_by_oracle(a: int | str, b: int | str) -> int:
-    """The exact sum, by Python's integers of any size: what every row of the corpus is tested against."""
-    return int(a) + int(b)

@@ -1,7 +1,6 @@
 """Addition problems of one given width, by the class of what makes them hard: what a model is tested on at any length.
 
-Every class is a function `(rng, count, digits) -> AdditionProblems`; the rows depend on the seed, the class and the width
-alone, so that all models are tested on the same ones.
+Every class is a function `(rng, count, digits) -> AdditionProblems`.
 """
 
 from collections.abc import Callable
@@ -67,9 +66,3 @@ PROBLEM_CLASSES: dict[str, Callable[[np.random.Generator, int, int], AdditionPro
     "unequal": unequal,
     "leading_zeros": leading_zeros,
 }
-
-
-def long_problems(name: str, digits: int, count: int, seed: int = 0) -> AdditionProblems:
-    """`count` problems of a class, `digits` wide: the same for the same arguments."""
-    entropy = np.random.SeedSequence([seed, digits, *name.encode()])
-    return PROBLEM_CLASSES[name](np.random.Generator(np.random.PCG64(entropy)), count, digits)

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from ..option_checks import check_flag, check_lengths, check_name, check_whole_number
 from .carry_groups import NINES, chain_of, group_names, group_size
 from .carry_pairs import count_pairs
 from .choices import ANSWER_ORDERS, SAMPLINGS, SPLIT_RULES
-from .option_checks import check_flag, check_name, check_whole_number
 
 
 MOST_DIGITS = 10_000
@@ -72,11 +72,8 @@ class AdditionOptions:
         self._check_enough_problems()
 
     def _check_test_lengths(self) -> None:
-        object.__setattr__(self, "test_lengths", tuple(self.test_lengths))
-        for digits in self.test_lengths:
-            check_whole_number("test_lengths", digits, self.digits + 1, MOST_DIGITS)
-        if len(set(self.test_lengths)) < len(self.test_lengths):
-            raise ValueError(f"test_lengths={list(self.test_lengths)} has a length twice; expected each length once.")
+        lengths = check_lengths("test_lengths", self.test_lengths, self.digits + 1, MOST_DIGITS)
+        object.__setattr__(self, "test_lengths", lengths)
         check_whole_number("long_test", self.long_test, 1)
 
     @property

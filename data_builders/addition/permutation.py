@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import scramble
+from ..key_sets import scramble
 
 
 TABLE_LIMIT = 1 << 20

@@ -89,9 +89,8 @@ class GroupSource:
     def __init__(self, group: str, width: int, columns: int, ordered: bool, seed: list[int]):
         self.group, self.width, self.columns = group, width, columns
         self.size = group_size(group, width, ordered)
-        self.share_limit = (
-            self.size - self.size // 8
-        )  # the last ones of a group take long to find; others give the rest
+        # The last ones of a group take long to find; others give the rest.
+        self.share_limit = self.size - self.size // 8
         self.rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([*seed, width, *group.encode()])))
         # To see each of n problems takes about n ln n draws; after many more than that, nothing new is left.
         self.draws_left = self.size * (20 + 3 * self.size.bit_length())

@@ -1,103 +1,49 @@
-"""The sortedness corpus: options, splits by length and kind, and the arrow tables that are written."""
+"""The splits of sortedness: by length and by kind of violation, classes balanced at every length."""
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
-from datasets import ClassLabel, Features, List, Value
 from numpy.typing import NDArray
 
-from .arrow_columns import list_column
-from .columns import scramble
-from .option_checks import check_share, check_whole_number
-from .problem_sources import KeySet
-from .sortedness import (
+from ..corpus import Corpus
+from ..key_sets import KeySet, scramble
+from ..tasks import Test
+from .options import SortednessOptions
+from .sequences import (
     KIND_NAMES,
-    MIXTURE,
     SHORTEST,
+    SortednessProblems,
     balanced_kinds,
-    check_kinds,
     describe,
     draw_sorted,
     put_out_of_order,
 )
 
 
-TEST_LENGTHS = (8, 12, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
-LONGEST = 1_000_000
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from datasets import Features
 
 
-@dataclass(frozen=True)
-class SortednessOptions:
-    """What a sortedness corpus is made of; checked on construction.
-
-    - `train`, `validation`: rows, with lengths `min_length`..`max_length` equally often.
-    - `test`: rows of every test split; one split per length in `test_lengths`, in the config `default` with the
-      mixture of kinds, and in the configs `shuffle`, `swap` and `move` with that kind alone.
-    - `kinds`: shares of the kinds among the unsorted rows.
-    - `narrow_share`: share of training and validation rows whose values come from a random sub-range. Test rows use
-      the whole range 0-99.
-    """
-
-    seed: int = 0
-    min_length: int = 8
-    max_length: int = 16
-    test_lengths: tuple[int, ...] = TEST_LENGTHS
-    kinds: dict[str, float] = field(default_factory=lambda: dict(MIXTURE))
-    narrow_share: float = 0.5
-    train: int = 50_000
-    validation: int = 2_000
-    test: int = 1_000
-
-    def __post_init__(self):
-        check_whole_number("seed", self.seed, 0)
-        check_whole_number("max_length", self.max_length, 1, LONGEST)
-        check_whole_number("min_length", self.min_length, 1, self.max_length)
-        for split in ("train", "validation", "test"):
-            check_whole_number(split, getattr(self, split), 0)
-            if getattr(self, split) % 2:
-                raise ValueError(
-                    f"{split}={getattr(self, split)} is not allowed: the classes could not be balanced; "
-                    "expected an even number."
-                )
-        object.__setattr__(self, "test_lengths", tuple(self.test_lengths))
-        for length in self.test_lengths:
-            check_whole_number("test_lengths", length, 1, LONGEST)
-        if len(set(self.test_lengths)) < len(self.test_lengths):
-            raise ValueError(f"test_lengths={list(self.test_lengths)} has a length twice; expected each length once.")
-        if self.test and not self.test_lengths:
-            raise ValueError("test_lengths is empty; expected lengths, or test=0.")
-        if not any((self.train, self.validation, self.test)):
-            raise ValueError("every split has 0 rows; expected at least one split with rows.")
-        check_share("narrow_share", self.narrow_share)
-        if self.train or self.validation:
-            check_kinds(self.kinds, self.min_length)
-        for length in self.test_lengths if self.test else ():
-            check_kinds(self.kinds, length)
-
-
-class SortednessCorpus:
+class SortednessCorpus(Corpus):
     """The splits of one set of options; nothing is computed before it is asked for.
 
-    >>> corpus = SortednessCorpus(SortednessOptions(seed=0))
-    >>> next(corpus.tables("swap", "test_256")).num_rows
+    >>> from headcount.data_builders.registry import TASKS
+    >>> corpus = TASKS["sortedness"].splits(SortednessOptions(seed=0))
+    >>> len(corpus.problems("test_256", "swap"))
     1000
 
     No multiset of values of a training row is that of a validation or test row.
     """
 
-    name = "sortedness"
-    # Parquet columns with few different values, which are written as a dictionary.
     repetitive = ("length", "label", "kind", "position", "violations")
+    options: SortednessOptions
 
-    def __init__(self, options: SortednessOptions):
-        self.options = options
-
-    def splits(self) -> dict[str, dict[str, int]]:
-        """Config -> split -> number of rows."""
+    def sizes(self) -> dict[str, dict[str, int]]:
         options = self.options
         tests = {f"test_{length}": options.test for length in options.test_lengths if options.test}
         sizes = {"train": options.train, "validation": options.validation, **tests}
@@ -106,7 +52,48 @@ class SortednessCorpus:
             configs[kind] = {name: size for name, size in tests.items() if int(name.removeprefix("test_")) >= shortest}
         return {config: splits for config, splits in configs.items() if splits}
 
-    def features(self, config: str) -> Features:
+    def tests(self) -> list[Test]:
+        return [test for test in super().tests() if test.kind is not None]
+
+    def sample(self, split: str, n: int) -> SortednessProblems:
+        """Examples of all training lengths, the shortest first: they lie at even distances among all there are."""
+        longest = self.options.max_length
+        names = [name for name in self.sizes()["default"] if name.startswith("test_") and int(name[5:]) <= longest]
+        parts = [self.problems(name) for name in (names if split == "test" else [split])]
+        every = SortednessProblems.concatenate([part[np.argsort(part.length, kind="stable")] for part in parts])
+        return every[np.linspace(0, len(every) - 1, min(n, len(every))).astype(int)]
+
+    def chunks(self, config: str, split: str) -> Iterator[SortednessProblems]:
+        if split not in self.sizes().get(config, {}):
+            raise ValueError(f"there is no split {config}/{split}; expected one of {self.sizes()}.")
+        taken = KeySet()
+        if split == "validation":
+            taken = self._test_keys
+        if split == "train":
+            taken = self.held_out_keys
+        return self._draw(config, split, taken)
+
+    def is_held_out(self, problems: SortednessProblems) -> NDArray[np.bool_]:
+        return self.held_out_keys.contains(self.keys(problems))
+
+    def keys(self, problems: SortednessProblems) -> NDArray[np.uint64]:
+        """The multiset of values, whatever its order."""
+        keys = np.zeros(len(problems), np.uint64)
+        for length in np.unique(problems.length):
+            own = problems.length == length
+            keys[own] = multiset_keys(np.sort(problems.values[own, :length], axis=-1))
+        return keys
+
+    def at_length(self, length: int, rows: int) -> "SortednessCorpus":
+        """The corpus to test a length from: this one for training lengths, whose rows were kept out of training."""
+        options = self.options
+        if options.min_length <= length <= options.max_length:
+            return self
+        return SortednessCorpus(self.task, replace(options, test_lengths=(length,), test=rows))
+
+    def features(self, config: str) -> "Features":
+        from datasets import ClassLabel, Features, List, Value
+
         return Features(
             {
                 "values": List(Value("uint8")),
@@ -118,29 +105,28 @@ class SortednessCorpus:
             }
         )
 
-    def tables(self, config: str, split: str) -> Iterator[pa.Table]:
-        """The rows of a split as arrow tables, chunk after chunk."""
+    def table(self, problems: SortednessProblems, config: str) -> "pa.Table":
+        import pyarrow as pa
+
+        from ..arrow_columns import list_column
+
         schema = self.features(config).arrow_schema
-        for rows in self.batches(config, split):
-            lengths = rows["length"]
-            columns = {
-                "values": list_column(rows["values"], lengths, pa.uint8()),
-                **{name: pa.array(rows[name], schema.field(name).type) for name in schema.names if name != "values"},
-            }
-            yield pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+        columns = {
+            "values": list_column(problems.values, problems.length, pa.uint8()),
+            **{n: pa.array(getattr(problems, n), schema.field(n).type) for n in schema.names if n != "values"},
+        }
+        return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
-    def batches(self, config: str, split: str) -> Iterator[dict[str, NDArray]]:
-        """The same rows as arrays: `values` (N, longest), 0 after the end of shorter rows, and the other columns."""
-        if split not in self.splits().get(config, {}):
-            raise ValueError(f"there is no split {split!r} in config {config!r}; expected one of {self.splits()}.")
-        taken = KeySet()
-        if split in ("train", "validation"):
-            taken = self._test_keys
-        if split == "train":
-            taken = self.held_out_keys
-        return self._draw(config, split, taken)
+    def read_table(self, table: "pa.Table") -> SortednessProblems:
+        length, kind, position, violations = (
+            table[name].to_numpy().astype(np.int64) for name in ("length", "kind", "position", "violations")
+        )
+        values = np.zeros((len(length), int(length.max(initial=1))), np.uint8)
+        flat = np.concatenate([chunk.values.to_numpy() for chunk in table["values"].chunks])
+        values[np.arange(values.shape[1]) < length[:, None]] = flat
+        return SortednessProblems(values, length, kind, position, violations)
 
-    def tally(self, config: str, table: pa.Table) -> dict[str, Counter]:
+    def tally(self, config: str, table: "pa.Table") -> dict[str, Counter]:
         """What the card counts: labels, kinds, and where in the sequence the first violation is, in tenths."""
         label, kind, position, length = (table[name].to_numpy() for name in ("label", "kind", "position", "length"))
         wrong = position >= 0
@@ -153,7 +139,7 @@ class SortednessCorpus:
             **{f"position/{name}": _count(tenth[names[wrong] == name]) for name in KIND_NAMES[1:]},
         }
 
-    def _draw(self, config: str, split: str, taken: KeySet) -> Iterator[dict[str, NDArray]]:
+    def _draw(self, config: str, split: str, taken: KeySet) -> Iterator[SortednessProblems]:
         options = self.options
         is_test = split.startswith("test_")
         first, last = options.min_length, options.max_length
@@ -162,7 +148,7 @@ class SortednessCorpus:
         narrow_share = 0.0 if is_test else options.narrow_share
         purpose = f"{config}/{split}"
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([options.seed, *purpose.encode()])))
-        total, longest = self.splits()[config][split], int(lengths.max())
+        total, longest = self.sizes()[config][split], int(lengths.max())
         chunk = max(2, min(1 << 16, (1 << 22) // longest) & ~1)  # even, so that every chunk is balanced
         for start in range(0, total, chunk):
             count = min(chunk, total - start)
@@ -172,29 +158,21 @@ class SortednessCorpus:
             row_length = np.empty(count, np.int64)
             row_length[kind == 0], row_length[kind > 0] = pair_length, pair_length
             values = np.zeros((count, longest), np.uint8)
-            rows = {name: np.empty(count, np.int64) for name in ("label", "kind", "position", "violations")}
+            position, violations = np.empty((2, count), np.int64)
             for length in np.unique(pair_length):
                 own = np.flatnonzero(row_length == length)
                 made = draw_untaken(rng, len(own), int(length), narrow_share, taken)
                 put_out_of_order(rng, made, kind[own])
+                found = describe(made, kind[own])
                 values[own, :length] = made
-                for name, column in describe(made, kind[own]).items():
-                    if name != "values":
-                        rows[name][own] = column
-            yield {"values": values, "length": row_length, **rows}
-
-    def _keys_of(self, config: str, split: str, taken: KeySet) -> NDArray[np.uint64]:
-        keys = []
-        for rows in self._draw(config, split, taken):
-            for length in np.unique(rows["length"]):
-                keys.append(multiset_keys(np.sort(rows["values"][rows["length"] == length, :length], axis=-1)))
-        return np.concatenate(keys)
+                position[own], violations[own] = found.position, found.violations
+            yield SortednessProblems(values, row_length, kind.astype(np.int64), position, violations)
 
     @cached_property
     def _test_keys(self) -> KeySet:
         """Keys of the test rows that have a training length; longer or shorter ones cannot be met in training."""
         taken, options = KeySet(), self.options
-        for config, splits in self.splits().items():
+        for config, splits in self.sizes().items():
             for split in splits:
                 if split.startswith("test_") and options.min_length <= int(split[5:]) <= options.max_length:
                     taken.add(np.unique(self._keys_of(config, split, KeySet())))
@@ -207,6 +185,14 @@ class SortednessCorpus:
         if self.options.validation:
             taken.add(np.unique(self._keys_of("default", "validation", self._test_keys)))
         return taken
+
+    def _keys_of(self, config: str, split: str, taken: KeySet) -> NDArray[np.uint64]:
+        return np.concatenate([self.keys(problems) for problems in self._draw(config, split, taken)])
+
+
+def _count(values: NDArray) -> Counter:
+    names, counts = np.unique(values, return_counts=True)
+    return Counter(dict(zip(names.tolist(), counts.tolist(), strict=True)))
 
 
 def multiset_keys(values: NDArray[np.uint8]) -> NDArray[np.uint64]:
@@ -232,8 +218,3 @@ def draw_untaken(rng, count: int, length: int, narrow_share: float, taken: KeySe
         f"length={length} is too short to keep training rows apart from held-out rows: nearly all its sequences are "
         "held out; expected a larger min_length, or fewer validation and test rows."
     )
-
-
-def _count(values: NDArray) -> Counter:
-    names, counts = np.unique(values, return_counts=True)
-    return Counter(dict(zip(names.tolist(), counts.tolist(), strict=True)))

@@ -7,13 +7,21 @@ looking at the values, so no statistic of the values tells the classes apart. A 
 out of order; kept among the sorted ones it would give the label away, so it is drawn again in both classes.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from .choices import KINDS
-from .option_checks import check_share, check_whole_number
+from ..option_checks import check_share, check_whole_number
+from ..tasks import Problems
 
 
+KINDS = {
+    "sorted": "in non-decreasing order, nothing changed",
+    "shuffle": "random order: the easy violation",
+    "swap": "two neighbours exchanged: the smallest violation there is",
+    "move": "one element put two or more places away",
+}
 VALUES = 100
 NARROWEST = 3
 UNSORTED, SORTED = 0, 1
@@ -25,6 +33,23 @@ MIXTURE = {"shuffle": 0.3, "swap": 0.4, "move": 0.3}
 # bit of a logarithm, which differs between machines, never matters.
 _WIDTHS = np.arange(NARROWEST, VALUES + 1)
 _WIDTH_BOUNDS = np.round(np.log((_WIDTHS + 1) / NARROWEST) / np.log((VALUES + 1) / NARROWEST), 9)
+
+
+@dataclass(frozen=True)
+class SortednessProblems(Problems):
+    """`values` (N, L), 0 after the end of shorter rows; `kind` is an index into `KIND_NAMES`; `position` of the first
+    violation, -1 if sorted; `violations`, their number.
+    """
+
+    values: NDArray[np.uint8]
+    length: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    position: NDArray[np.int64]
+    violations: NDArray[np.int64]
+
+    @property
+    def label(self) -> NDArray[np.int64]:
+        return (self.violations == 0).astype(np.int64)
 
 
 def is_sorted(values: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -84,14 +109,11 @@ def sample_sortedness(
     length: int,
     kinds: dict[str, float] = MIXTURE,
     narrow_share: float = 0.5,
-) -> dict[str, NDArray]:
+) -> SortednessProblems:
     """A batch of one length, exactly half of it sorted, in random order.
 
-    Gives `values` (N, L) uint8, `label` (N,) 1 = sorted, `kind` (N,) index into `KIND_NAMES`, `position` (N,) of the
-    first violation, -1 if sorted, and `violations` (N,), their number.
-
     >>> batch = sample_sortedness(np.random.default_rng(0), 64, 16, {"swap": 1.0})
-    >>> batch["values"].shape, batch["label"].mean()
+    >>> batch.values.shape, float(batch.label.mean())
     ((64, 16), 0.5)
     """
     check_whole_number("count", count, 2)
@@ -113,16 +135,13 @@ def balanced_kinds(rng: np.random.Generator, count: int, kinds: dict[str, float]
     return rng.permutation(np.concatenate([np.zeros(count - count // 2, int), unsorted])).astype(np.uint8)
 
 
-def describe(values: NDArray[np.uint8], kind: NDArray[np.uint8]) -> dict[str, NDArray]:
+def describe(values: NDArray[np.uint8], kind: NDArray[np.uint8]) -> SortednessProblems:
+    """Sequences of one length, with the place and number of their violations."""
     falls = values[:, 1:] < values[:, :-1]
     violations = falls.sum(-1)
-    return {
-        "values": values,
-        "label": (violations == 0).astype(np.int64),
-        "kind": kind,
-        "position": np.where(violations > 0, falls.argmax(-1), -1),
-        "violations": violations,
-    }
+    position = np.where(violations > 0, falls.argmax(-1), -1)
+    length = np.full(len(values), values.shape[1])
+    return SortednessProblems(values, length, kind.astype(np.int64), position, violations)
 
 
 def put_out_of_order(rng: np.random.Generator, values: NDArray[np.uint8], kind: NDArray[np.uint8]) -> None:

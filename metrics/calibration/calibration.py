@@ -30,72 +30,22 @@ Example
     >>> result["accuracy"], result["mean_confidence"]
     ({'rate': 0.75, 'n': 4, 'interval': [0.3006, 0.9544]}, 0.775)
 
+Needs
+    headcount, which must be installed: the figures come from headcount.metrics.confidence.
+
 Limits
     The value depends on n_bins, and within a bin over- and underconfidence cancel. With few examples per bin it is
     mostly noise: an interval that reaches 0 means that nothing was shown. A constant guess of the larger class can be
     perfectly calibrated, so read it next to the accuracy.
 """
 
-from collections.abc import Sequence
-
 import datasets
 import evaluate
-import numpy as np
-from scipy.stats import binomtest
+
+from headcount.metrics.confidence import compute_calibration
 
 
 FEATURES = {"default": datasets.Value("float64"), "text": datasets.Value("string")}
-
-
-def compute_calibration(
-    predictions: Sequence, references: Sequence, confidences: Sequence[float], n_bins: int = 10
-) -> dict:
-    """Expected calibration error over `n_bins` equal-width bins, with n, interval and the rows of the bins."""
-    if isinstance(n_bins, bool) or not isinstance(n_bins, int) or n_bins < 1:
-        raise ValueError(f"n_bins is {n_bins!r}, expected a whole number from 1.")
-    size = len(references)
-    if not len(predictions) == len(confidences) == size:
-        raise ValueError(
-            f"There are {len(predictions)} predictions, {size} references and {len(confidences)} confidences, "
-            "expected as many."
-        )
-    if size == 0:
-        raise ValueError("There are no examples, expected at least one.")
-    confidence = np.asarray(confidences, dtype=float)
-    if not ((confidence >= 0) & (confidence <= 1)).all():
-        raise ValueError("The confidences have values outside 0 to 1, expected probabilities.")
-    right = np.array([prediction == reference for prediction, reference in zip(predictions, references, strict=True)])
-
-    edges = np.arange(n_bins + 1) / n_bins
-    bin_index = np.digitize(confidence, edges[1:-1])
-    n, correct = np.bincount(bin_index, minlength=n_bins), np.bincount(bin_index, weights=right, minlength=n_bins)
-    total_confidence = np.bincount(bin_index, weights=confidence, minlength=n_bins)
-    error = float(np.abs(correct - total_confidence).sum() / size)
-    chance = (correct + 2) / (n + 4)  # never 0 or 1, so that a bin without an error still counts as uncertain
-    draws = np.random.default_rng(0).binomial(n, chance, size=(2000, n_bins))
-    margin = float(np.quantile(np.abs(draws - n * chance).sum(1) / size, 0.95))
-    rows = []
-    for low, high, count, hits, confident in zip(edges, edges[1:], n, correct, total_confidence, strict=False):
-        share = rate(int(hits), int(count))
-        mean = float(confident / count) if count else None
-        rows.append(
-            {"low": float(low), "high": float(high), "accuracy": share.pop("rate"), **share, "mean_confidence": mean}
-        )
-    return {
-        "expected_calibration_error": error,
-        "n": size,
-        "interval": [max(0.0, error - margin), min(1.0, error + margin)],
-        "accuracy": rate(int(right.sum()), size),
-        "mean_confidence": float(confidence.mean()),
-        "bins": rows,
-    }
-
-
-def rate(correct: int, n: int) -> dict:
-    if not n:
-        return {"rate": None, "n": 0, "interval": [0.0, 1.0]}
-    interval = binomtest(correct, n).proportion_ci(method="wilson")
-    return {"rate": correct / n, "n": n, "interval": [float(end) for end in interval]}
 
 
 class Calibration(evaluate.Metric):

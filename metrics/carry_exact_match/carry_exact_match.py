@@ -22,48 +22,19 @@ Example
     >>> result["by_longest_carry_chain"][2]
     {'longest_carry_chain': 3, 'exact_match': 0.0, 'n': 1, 'interval': [0.0, 0.7935]}
 
+Needs
+    headcount, which must be installed: the figures come from headcount.metrics.answers.
+
 Limits
     The chain lengths are believed, not recomputed. The overall figure depends on how often each length occurs in the
     data; only the rows can be compared between a uniform and a balanced set. Columns that sum to nine without a carry
     are hard as well and are not told apart here.
 """
 
-from collections.abc import Sequence
-
 import datasets
 import evaluate
-import numpy as np
-from scipy.stats import binomtest
 
-
-def compute_carry_exact_match(
-    predictions: Sequence[str], references: Sequence[str], longest_carry_chain: Sequence[int]
-) -> dict:
-    """Exact match overall and for each length of the longest carry chain, with n and interval."""
-    n = len(references)
-    if not len(predictions) == len(longest_carry_chain) == n:
-        raise ValueError(
-            f"There are {len(predictions)} predictions, {n} references and {len(longest_carry_chain)} values of "
-            "longest_carry_chain, expected as many."
-        )
-    if n == 0:
-        raise ValueError("There are no examples, expected at least one.")
-    chain = np.asarray(longest_carry_chain, dtype=float)
-    if not (np.isfinite(chain) & (chain >= 0) & (chain == np.floor(chain))).all():
-        raise ValueError("longest_carry_chain has values that are not whole numbers from 0.")
-    right = np.array([prediction == reference for prediction, reference in zip(predictions, references, strict=True)])
-    return {
-        **exact_match(right),
-        "correct": int(right.sum()),
-        "by_longest_carry_chain": [
-            {"longest_carry_chain": int(length), **exact_match(right[chain == length])} for length in np.unique(chain)
-        ],
-    }
-
-
-def exact_match(right: np.ndarray) -> dict:
-    interval = binomtest(int(right.sum()), len(right)).proportion_ci(method="wilson")
-    return {"exact_match": float(right.mean()), "n": len(right), "interval": [float(end) for end in interval]}
+from headcount.metrics.answers import compute_carry_exact_match
 
 
 class CarryExactMatch(evaluate.Metric):

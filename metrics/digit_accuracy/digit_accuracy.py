@@ -26,74 +26,18 @@ Example
     >>> result["digit_accuracy"], result["n"], result["digits"], result["interval"], result["wrong_length"]
     (0.6667, 2, 6, [0.1594, 0.9547], 1)
 
+Needs
+    headcount, which must be installed: the figures come from headcount.metrics.answers.
+
 Limits
     Surplus digits belong to no place of the reference and show in wrong_length only: 9117 against 117 has every place
     right. One lost digit in the middle shifts all digits above it.
 """
 
-from collections import Counter
-from collections.abc import Sequence
-
 import datasets
 import evaluate
-from scipy.stats import norm
 
-
-STEPS = {"plain": -1, "reversed": 1}  # slice step that puts the units first
-NAMES = ["units", "tens", "hundreds", "thousands"]
-
-
-def compute_digit_accuracy(predictions: Sequence[str], references: Sequence[str], answer_order: str = "plain") -> dict:
-    """Accuracy of every decimal place, with n and interval; `answer_order` is "plain" or "reversed"."""
-    if answer_order not in STEPS:
-        raise ValueError(f"answer_order is {answer_order!r}, expected one of {[*STEPS]}.")
-    if len(predictions) != len(references):
-        raise ValueError(
-            f"There are {len(predictions)} predictions and {len(references)} references, expected as many."
-        )
-    if len(references) == 0:
-        raise ValueError("There are no examples, expected at least one.")
-    step = STEPS[answer_order]
-    seen: Counter[int] = Counter()
-    right: Counter[int] = Counter()
-    wrong_length = 0
-    # Each different pair once: of the million three-digit sums only 1,999 differ.
-    for (prediction, reference), count in Counter(zip(predictions, references, strict=True)).items():
-        if not (isinstance(reference, str) and reference.isascii() and reference.isdigit()):
-            raise ValueError(f"The reference {reference!r} is not a string of the digits 0-9.")
-        if not isinstance(prediction, str):
-            raise ValueError(f"The prediction {prediction!r} is not a string.")
-        wrong_length += count * (len(prediction) != len(reference))
-        pairs = zip(prediction[::step].ljust(len(reference)), reference[::step], strict=False)
-        for place, (predicted, wanted) in enumerate(pairs):
-            seen[place] += count
-            right[place] += count * (predicted == wanted)
-    digits = seen.total()
-    return {
-        "digit_accuracy": right.total() / digits,
-        "n": len(references),
-        "interval": wilson(right.total() / digits, len(references)),
-        "digits": digits,
-        "wrong_length": wrong_length,
-        "by_place": [
-            {
-                "place": place,
-                "name": NAMES[place] if place < len(NAMES) else f"10^{place}",
-                "accuracy": right[place] / seen[place],
-                "n": seen[place],
-                "interval": wilson(right[place] / seen[place], seen[place]),
-            }
-            for place in sorted(seen)
-        ],
-    }
-
-
-def wilson(rate: float, n: int) -> list[float]:
-    """The Wilson interval in closed form, since rate * n need not be whole here."""
-    z = float(norm.ppf(0.975))
-    center = (rate + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z * (rate * (1 - rate) / n + z**2 / (4 * n**2)) ** 0.5 / (1 + z**2 / n)
-    return [max(0.0, min(rate, center - half)), min(1.0, max(rate, center + half))]  # min and max undo rounding only
+from headcount.metrics.answers import compute_digit_accuracy
 
 
 class DigitAccuracy(evaluate.Metric):

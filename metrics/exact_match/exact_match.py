@@ -13,6 +13,9 @@ Example
     >>> metric.compute(predictions=["1188", "0407", "12"], references=["1188", "0407", "0012"])
     {'exact_match': 0.6667, 'n': 3, 'interval': [0.2077, 0.9385], 'correct': 2}
 
+Needs
+    headcount, which must be installed: the figures come from headcount.metrics.answers.
+
 Limits
     Says nothing about how a wrong answer is wrong: see digit_accuracy. It cannot know whether the predictions were
     decoded freely or with the right prefix given (see decoding_gap). Padding and end tokens count like any token.
@@ -20,32 +23,13 @@ Limits
     integers ("01" becomes 1), so tokens that are strings belong into the default configuration, joined.
 """
 
-from collections.abc import Sequence
-
 import datasets
 import evaluate
-from scipy.stats import binomtest
+
+from headcount.metrics.answers import compute_exact_match
 
 
 FEATURES = {"default": datasets.Value("string"), "token_ids": datasets.List(datasets.Value("int64"))}
-
-
-def compute_exact_match(predictions: Sequence, references: Sequence) -> dict:
-    """Share of equal pairs of strings, or of token lists, with n and interval."""
-    n = len(references)
-    if len(predictions) != n:
-        raise ValueError(f"There are {len(predictions)} predictions and {n} references, expected as many.")
-    if n == 0:
-        raise ValueError("There are no examples, expected at least one.")
-    correct = sum(equal(*pair) for pair in zip(predictions, references, strict=True))
-    interval = binomtest(correct, n).proportion_ci(method="wilson")
-    return {"exact_match": correct / n, "n": n, "interval": [float(end) for end in interval], "correct": correct}
-
-
-def equal(prediction, reference) -> bool:
-    if isinstance(prediction, str) or isinstance(reference, str):
-        return prediction == reference
-    return list(prediction) == list(reference)  # a tuple, an array row and a list of the same ids are the same answer
 
 
 class ExactMatch(evaluate.Metric):

@@ -31,85 +31,18 @@ Example
     >>> result["by_kind"][1]["balanced_accuracy"]
     {'rate': 0.5, 'n': 3, 'interval': [0.1712, 0.8967]}
 
+Needs
+    headcount, which must be installed: the figures come from headcount.metrics.classes.
+
 Limits
     The rows of by_kind share their positives, so their balanced accuracies are not independent of each other. A rate
     of no examples is None with the interval [0, 1]. Kinds and lengths are believed, not recomputed.
 """
 
-from collections.abc import Sequence
-
 import datasets
 import evaluate
-import numpy as np
-from scipy.stats import binomtest
 
-
-def compute_sortedness_accuracy(
-    predictions: Sequence[int], references: Sequence[int], length: Sequence[int], kind: Sequence[str]
-) -> dict:
-    """Accuracy, true-positive, true-negative and majority-class rate; accuracy by length and by kind of negative."""
-    columns = {"predictions": predictions, "references": references, "length": length, "kind": kind}
-    if len({len(column) for column in columns.values()}) > 1:
-        counts = ", ".join(f"{len(column)} values of {name}" for name, column in columns.items())
-        raise ValueError(f"There are {counts}, expected as many.")
-    if len(references) == 0:
-        raise ValueError("There are no examples, expected at least one.")
-    predicted, label = np.asarray(predictions), np.asarray(references)
-    for name, values in (("predictions", predicted), ("references", label)):
-        if not np.isin(values, [0, 1]).all():
-            raise ValueError(f"The {name} have values other than 0 (not sorted) and 1 (sorted).")
-    lengths, kinds = np.asarray(length), np.asarray(kind)
-    if not (lengths == np.floor(lengths)).all():
-        raise ValueError("The length column has values that are not whole numbers.")
-    if not all(isinstance(name, str) for name in kinds[label == 0]):
-        raise ValueError("The kind column has values that are not strings where the reference is 0.")
-
-    def kind_row(name: str, chosen: np.ndarray) -> dict:
-        negative = (label == 0) & (kinds == name) & chosen
-        positive = (label == 1) & chosen
-        tnr, tpr = rate(predicted[negative] == 0), rate(predicted[positive] == 1)
-        return {"kind": str(name), "true_negative_rate": tnr, "balanced_accuracy": mean_of_rates(tnr, tpr)}
-
-    return {
-        **class_rates(predicted, label),
-        "by_length": [
-            {"length": int(size), **class_rates(predicted[lengths == size], label[lengths == size])}
-            for size in np.unique(lengths)
-        ],
-        "by_kind": [kind_row(name, np.ones(len(label), bool)) for name in np.unique(kinds[label == 0])],
-        "by_length_and_kind": [
-            {"length": int(size), **kind_row(name, lengths == size)}
-            for size in np.unique(lengths)
-            for name in np.unique(kinds[(label == 0) & (lengths == size)])
-        ],
-    }
-
-
-def class_rates(predicted: np.ndarray, label: np.ndarray) -> dict:
-    accuracy = rate(predicted == label)
-    return {
-        "accuracy": accuracy.pop("rate"),
-        **accuracy,
-        "true_positive_rate": rate(predicted[label == 1] == 1),
-        "true_negative_rate": rate(predicted[label == 0] == 0),
-        "majority_class_rate": rate(label == (2 * label.sum() >= len(label))),
-        "predicts_one_class_only": len(np.unique(predicted)) == 1 and len(np.unique(label)) == 2,
-    }
-
-
-def rate(right: np.ndarray) -> dict:
-    if not len(right):
-        return {"rate": None, "n": 0, "interval": [0.0, 1.0]}
-    interval = binomtest(int(right.sum()), len(right)).proportion_ci(method="wilson")
-    return {"rate": float(right.mean()), "n": len(right), "interval": [float(end) for end in interval]}
-
-
-def mean_of_rates(first: dict, second: dict) -> dict:
-    if not (first["n"] and second["n"]):
-        return {"rate": None, "n": 0, "interval": [0.0, 1.0]}
-    mean = (first["rate"] + second["rate"]) / 2
-    down, up = (np.hypot(*(r["rate"] - r["interval"][end] for r in (first, second))) / 2 for end in (0, 1))
-    return {"rate": mean, "n": first["n"] + second["n"], "interval": [float(mean - down), float(mean + up)]}
+from headcount.metrics.classes import compute_sortedness_accuracy
 
 
 class SortednessAccuracy(evaluate.Metric):

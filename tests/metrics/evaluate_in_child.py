@@ -1,6 +1,6 @@
 """Runs in a child process of its own: `python evaluate_in_child.py PROCESS_ID NUM_PROCESS JOBS.json RESULTS.json`.
 
-Loads every metric by path from the folder it was started in, with no network, headcount or transformers.
+Loads every metric by path from the folder it was started in, with no network and no transformers.
 """
 
 import json
@@ -14,10 +14,10 @@ def no_network(*args):
 
 
 class NotInstalled:
-    """Makes importing these packages fail, as where they are not installed."""
+    """Makes importing transformers fail, as where it is not installed."""
 
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("headcount", "transformers"):
+        if name.split(".")[0] == "transformers":
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 

@@ -34,7 +34,7 @@ def examples_of(name):
 
 def compute(name, examples):
     columns = dict(zip(INPUTS[name], map(list, zip(*examples, strict=True)), strict=True))
-    return getattr(metrics, metrics.METRICS[name])(**columns)
+    return metrics.METRICS[name](**columns)
 
 
 def dicts_in(result):

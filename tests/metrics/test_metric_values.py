@@ -61,6 +61,41 @@ def test_digit_accuracy_of_reversed_answers_starts_at_the_other_end():
     assert metrics.compute_digit_accuracy(["22"], ["211"], "reversed")["by_place"][0]["accuracy"] == 1.0
 
 
+def test_place_accuracy_of_any_strings_from_either_end():
+    first = metrics.compute_place_accuracy(["cbx", "c", "cbaz"], ["cba", "cb", "cba"])
+    assert [(r["place"], r["value"], r["n"]) for r in first["by_place"]] == [(0, 1.0, 3), (1, 2 / 3, 3), (2, 0.5, 2)]
+    assert [r["interval"] for r in first["by_place"]] == [wilson(3, 3), wilson(2, 3), wilson(1, 2)]
+    assert (first["value"], first["places"], first["n"], first["wrong_length"]) == (6 / 8, 8, 3, 2)
+    last = metrics.compute_place_accuracy(["xbc", "c", "zabc"], ["abc", "bc", "abc"], place_zero="last")
+    assert last == first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((["a"], ["a"], "middle"), r"place_zero is 'middle', expected one of \['first', 'last'\]\."),
+        (([""], [""]), r"All references are empty"),
+        ((["a"], [1]), r"The reference 1 is not a string\."),
+        ((["a"], ["a", "b"]), r"There are 1 predictions and 2 references, expected as many\."),
+    ],
+)
+def test_place_accuracy_of_something_else_is_an_error(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.compute_place_accuracy(*arguments)
+
+
+def test_breakdown_by_numbers_and_by_names():
+    right = [True, False, True, True]
+    assert [(value, found["value"], found["n"]) for value, found in metrics.breakdown(right, [3, 0, 0, 3])] == [
+        (0, 0.5, 2),
+        (3, 1.0, 2),
+    ]
+    (name, found), *others = metrics.breakdown(right, np.array(["nines", "carry", "nines", "nines"], object))
+    assert (name, found["value"], found["n"], len(others)) == ("carry", 0.0, 1, 1)
+    assert found["interval"] == wilson(0, 1)
+    assert all(type(value) is int for value, _ in metrics.breakdown(right, np.array([1, 2, 2, 1])))
+
+
 def test_carry_exact_match_has_a_row_per_chain_length():
     result = metrics.compute_carry_exact_match(**INPUTS["carry_exact_match"])
     assert (result["exact_match"], result["correct"], result["n"]) == (4 / 9, 4, 9)
@@ -152,6 +187,33 @@ def test_one_class_is_not_flagged_when_there_is_only_one():
     assert result["predicts_one_class_only"] is False
     assert result["true_positive_rate"] == {"rate": None, "n": 0, "interval": [0.0, 1.0]}
     assert result["by_kind"][0]["balanced_accuracy"]["rate"] is None
+
+
+def test_class_rates_unmask_a_model_that_always_says_the_same():
+    label = np.array([1] * 30 + [0] * 70)
+    rates = metrics.class_rates(np.zeros(100, int), label)
+    assert (rates["value"], rates["n"], rates["interval"]) == (0.7, 100, wilson(70, 100))
+    assert (rates["true_positive_rate"], rates["true_negative_rate"]) == (0.0, 1.0)
+    assert (rates["majority_class_rate"], rates["one_class_only"]) == (0.7, True)
+    assert metrics.class_rates(label, label)["one_class_only"] is False
+
+
+def test_class_rates_of_a_class_without_examples_are_not_measured():
+    rates = metrics.class_rates([1, 0], [1, 1])
+    assert (rates["true_positive_rate"], rates["true_negative_rate"], rates["majority_class_rate"]) == (0.5, None, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "label", "message"),
+    [
+        ([2, 0], [1, 0], "predictions have values other than 0"),
+        ([1, 0], [1], r"There are 2 predictions and 1 references, expected as many\."),
+        ([], [], "There are no examples"),
+    ],
+)
+def test_class_rates_of_something_else_is_an_error(predicted, label, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.class_rates(predicted, label)
 
 
 def test_calibration_by_hand():

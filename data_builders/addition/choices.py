@@ -1,12 +1,4 @@
-"""Every name that a corpus option may take, with the sentence that describes it.
-
-This file imports nothing, so that the command line can list the names without loading datasets.
-"""
-
-TASKS = {
-    "addition": "add two numbers, digit by digit: 374+814 -> 1188",
-    "sortedness": "tell whether a list of integers 0-99 is in non-decreasing order",
-}
+"""Every name that an option of addition may take, with the sentence that describes it."""
 
 SAMPLINGS = {
     "uniform": "every problem is equally likely",
@@ -36,16 +28,4 @@ COLUMN_CLASSES = {
     "kill": "the two digits sum to 8 or less: no carry leaves the column, whatever enters",
     "propagate": "the two digits sum to 9: the carry that enters is the carry that leaves",
     "generate": "the two digits sum to 10 or more: a carry leaves the column, whatever enters",
-}
-
-KINDS = {
-    "sorted": "in non-decreasing order, nothing changed",
-    "shuffle": "random order: the easy violation",
-    "swap": "two neighbours exchanged: the smallest violation there is",
-    "move": "one element put two or more places away",
-}
-
-TOKENIZER_STYLES = {
-    "encoder-decoder": "text and target each end with <eos>; padded on the right",
-    "decoder": "a prompt starts with <bos> and stays open; padded on the left",
 }

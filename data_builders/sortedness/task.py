@@ -1,0 +1,131 @@
+"""Is a sequence of integers in non-decreasing order?"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..corpus import Corpus
+from ..option_checks import check_flag
+from ..tasks import Contrast, LengthStudy, Task
+from ..vocabulary import Vocabulary, Written
+from .corpus import SortednessCorpus, draw_untaken
+from .options import SortednessOptions
+from .sequences import (
+    KIND_NAMES,
+    KINDS,
+    VALUES,
+    SortednessProblems,
+    balanced_kinds,
+    describe,
+    put_out_of_order,
+    sample_sortedness,
+)
+from .texts import TEXTS
+
+
+VOCABULARY = Vocabulary(tuple(map(str, range(VALUES))), joiner=" ")
+BLEND = (1 / 8, 1 / 3)  # shares of the steps between which the curriculum goes over to the mixture
+
+
+@dataclass(frozen=True)
+class SortednessStream:
+    """Sequences that are made while training. `curriculum`: the unsorted ones start as easy shuffles and blend into
+    the mixture early in training: one swapped pair among sixteen is too faint for a model that knows nothing yet.
+    """
+
+    curriculum: bool = False
+
+    def __post_init__(self):
+        check_flag("training.curriculum", self.curriculum)
+
+
+class Sortedness(Task):
+    name = "sortedness"
+    kind = "label"
+    options = SortednessOptions
+    stream = SortednessStream
+    vocabulary = VOCABULARY
+    texts = TEXTS
+    classes = {name: says for name, says in KINDS.items() if name != "sorted"}
+    hardest = ("swap", "move", "shuffle")
+    labels = ("unsorted", "sorted")
+    length_study = LengthStudy(
+        recipe="length-study",
+        lengths=(*range(8, 17), 32, 64, 128, 256, 512, 1024, 4096),
+        quick_lengths=(8, 16, 32, 64, 128, 256),
+        quick_settings=("training.steps=800",),
+        quick_variants=("sinusoidal", "learned", "none", "alibi_directional", "none+causal", "none+causal+log_n"),
+    )
+
+    def problems(
+        self,
+        options: SortednessOptions,
+        rng: np.random.Generator,
+        n: int,
+        length: int | None = None,
+        kind: str | None = None,
+    ) -> SortednessProblems:
+        length = int(rng.integers(options.min_length, options.max_length + 1)) if length is None else length
+        kinds = options.kinds if kind is None else {kind: 1.0}
+        return sample_sortedness(rng, n, length, kinds, options.narrow_share if kind is None else 0.0)
+
+    def solve(self, problems: SortednessProblems) -> NDArray[np.int64]:
+        """1 where the values never decrease."""
+        inside = np.arange(1, problems.values.shape[1]) < problems.length[:, None]
+        falls = (problems.values[:, 1:] < problems.values[:, :-1]) & inside
+        return (~falls.any(-1)).astype(np.int64)
+
+    def facts(self, problems: SortednessProblems) -> dict[str, NDArray]:
+        return {"kind": np.array(KIND_NAMES)[problems.kind], "length": problems.length}
+
+    def test_problems(self, options: SortednessOptions, kind: str, length: int, n: int) -> SortednessProblems:
+        """Within the training lengths, the rows that the corpus keeps out of training, however many they are."""
+        return self.splits(options).at_length(length, n).problems(f"test_{length}", kind)
+
+    def fresh_problems(
+        self, rng: np.random.Generator, n: int, corpus: Corpus, stream: SortednessStream, step: int, steps: int
+    ) -> SortednessProblems:
+        """One length per batch, half of it sorted; rows with held-out values are left out."""
+        if n % 2:
+            raise ValueError(f"training.batch_size={n} is not allowed; expected an even number.")
+        options = corpus.options
+        length = int(rng.integers(options.min_length, options.max_length + 1))
+        kind = balanced_kinds(rng, n, self._kinds(options, stream, step, steps))
+        values = draw_untaken(rng, n, length, options.narrow_share, corpus.held_out_keys)
+        put_out_of_order(rng, values, kind)
+        return describe(values, kind)
+
+    def _kinds(self, options: SortednessOptions, stream: SortednessStream, step: int, steps: int) -> dict[str, float]:
+        if not stream.curriculum:
+            return options.kinds
+        start, end = (share * steps for share in BLEND)
+        blend = min(1.0, max(0.0, (step - start) / (end - start)))
+        kinds = {kind: blend * share for kind, share in options.kinds.items()}
+        return kinds | {"shuffle": kinds.get("shuffle", 0.0) + 1.0 - blend}
+
+    def contrast(self, options: SortednessOptions, length: int, n: int) -> Contrast:
+        """Sequences with two neighbours exchanged, and the same in order."""
+        found = self.test_problems(options, "swap", length, max(2 * n, options.test))
+        swapped = found[np.flatnonzero(found.position >= 0)[:n]]
+        swapped = replace(swapped, values=swapped.values[:, :length])
+        none = np.zeros(len(swapped), np.int64)
+        ordered = SortednessProblems(np.sort(swapped.values, axis=-1), swapped.length, none, none - 1, none)
+        return Contrast(ordered, swapped, swapped.position)
+
+    def splits(self, options: SortednessOptions) -> SortednessCorpus:
+        return SortednessCorpus(self, options)
+
+    def write(self, problems: SortednessProblems, options: SortednessOptions) -> tuple[Written, NDArray[np.int64]]:
+        return (problems.values.astype(np.int64) + self.vocabulary.first, problems.length), problems.label
+
+    def config(self, options: SortednessOptions, model: Mapping[str, Any]) -> dict[str, Any]:
+        facts = super().config(options, model)
+        if model.get("embedding_type") == "ordinal":
+            facts["ordinal_token_range"] = [self.vocabulary.first, self.vocabulary.size]
+        return facts
+
+    def tokens_at(self, length: int, style: str) -> int:
+        return length
