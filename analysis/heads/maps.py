@@ -228,24 +228,29 @@ def axes_of(model: PreTrainedModel, name: str, inputs: list[str], written: list[
 
 
 def place_names(model: HeadcountPreTrainedModel, examples: Examples) -> tuple[list[str], list[str]]:
-    """Names of the places of inputs and answers that hold for all examples of one length.
+    """Names of the places of inputs and answers that hold for all examples, which are of one length.
 
-    A role that has a letter gives its places that letter and their index (`a2 a1 a0 + b2 b1 b0`); a special token or
-    the sign of an operator stands for itself; anything else is numbered.
+    A role that has a letter gives its places that letter and their index (`a2 a1 a0 + b2 b1 b0`); a token that is the
+    same in all examples stands for itself; anything else, and the answer, is numbered.
     """
-    task, first = examples.task, examples[np.arange(1)]
-    roles, ids = first.roles("input"), first.rows["input_ids"][0]
-    width = int(row_lengths(first.rows)[0, 0])
-    tokens = task.vocabulary.names(ids.tolist())
-    same = (examples.rows["input_ids"] == ids).all(0).tolist()
-    inputs = []
+    task, rows = examples.task, examples.rows
+    roles, width = examples.roles("input"), int(row_lengths(rows)[0, 0])
+    tokens = task.vocabulary.names(rows["input_ids"][0].tolist())
+    same_token = (rows["input_ids"] == rows["input_ids"][:1]).all(0).tolist()
+    same_role = ((roles.role == roles.role[:1]) & (roles.index == roles.index[:1])).all(0).tolist()
+    answer = rows["labels"][0] if model.config.architecture == "decoder" else torch.full((width,), IGNORED)
+    inputs: list[str] = []
+    written = 0
     for slot in range(width):
-        letter = task.role_letters.get(roles.names[int(roles.role[0, slot])])
-        if letter is not None:
+        letter = task.role_letters.get(roles.names[int(roles.role[0, slot])]) if same_role[slot] else None
+        if int(answer[slot]) >= task.vocabulary.first:
+            inputs.append(f"y{written}")
+            written += 1
+        elif letter is not None:
             inputs.append(f"{letter}{int(roles.index[0, slot])}")
         else:
-            inputs.append(tokens[slot] if task.role_letters and same[slot] else f"x{slot}")
-    count = int(is_labelled(first.rows["labels"]).sum()) if model.config.is_encoder_decoder else 0
+            inputs.append(tokens[slot] if task.role_letters and same_token[slot] else f"x{slot}")
+    count = int(is_labelled(rows["labels"][0]).sum()) if model.config.is_encoder_decoder else 0
     return inputs, [f"y{i}" for i in range(count)]
 
 
