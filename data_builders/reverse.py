@@ -117,7 +117,7 @@ class Strings(Problems):
     length: NDArray[np.int64]
 
 
-class ReverseCorpus(Corpus):
+class ReverseCorpus(Corpus[Strings]):
     repetitive = ("length", "repeats")
 
     def read_table(self, table: "pa.Table") -> Strings:
@@ -129,7 +129,7 @@ class ReverseCorpus(Corpus):
         return Strings(letters, length)
 
 
-class Reverse(Task):
+class Reverse(Task[Strings]):
     name = "reverse"
     kind = "sequence"
     options = ReverseOptions

@@ -46,7 +46,7 @@ class AdditionStream:
         object.__setattr__(self, "nine_shares", check_shares("training.nine_shares", self.nine_shares))
 
 
-class Addition(Task):
+class Addition(Task[AdditionProblems]):
     name = "addition"
     kind = "sequence"
     options = AdditionOptions
@@ -94,7 +94,13 @@ class Addition(Task):
         return {"longest_chain": chain, "group": name_groups(problems), "carry": carry}
 
     def fresh_problems(
-        self, rng: np.random.Generator, n: int, corpus: Corpus, stream: AdditionStream, step: int, steps: int
+        self,
+        rng: np.random.Generator,
+        n: int,
+        corpus: Corpus[AdditionProblems],
+        stream: AdditionStream,
+        step: int,
+        steps: int,
     ) -> AdditionProblems:
         """With `min_digits`, a batch has one width, drawn from `min_digits`..`digits`, so that nothing is padded; in
         half of its problems one operand is shorter, of any length.
@@ -122,7 +128,7 @@ class Addition(Task):
     def splits(self, options: AdditionOptions) -> AdditionCorpus:
         return AdditionCorpus(self, options)
 
-    def pairs(self, variable: str, corpus: Corpus, split: str = "test") -> Pairs:
+    def pairs(self, variable: str, corpus: Corpus[AdditionProblems], split: str = "test") -> Pairs[AdditionProblems]:
         if variable not in self.variables or not isinstance(corpus, AdditionCorpus):
             return super().pairs(variable, corpus, split)
         base, source = corpus.pairs(split)

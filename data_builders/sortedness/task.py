@@ -42,7 +42,7 @@ class SortednessStream:
         check_flag("training.curriculum", self.curriculum)
 
 
-class Sortedness(Task):
+class Sortedness(Task[SortednessProblems]):
     name = "sortedness"
     kind = "label"
     options = SortednessOptions
@@ -76,7 +76,7 @@ class Sortedness(Task):
         """1 where the values never decrease."""
         inside = np.arange(1, problems.values.shape[1]) < problems.length[:, None]
         falls = (problems.values[:, 1:] < problems.values[:, :-1]) & inside
-        return (~falls.any(-1)).astype(np.int64)
+        return np.asarray(~falls.any(-1), np.int64)
 
     def facts(self, problems: SortednessProblems) -> dict[str, NDArray]:
         return {"kind": np.array(KIND_NAMES)[problems.kind], "length": problems.length}
@@ -86,7 +86,13 @@ class Sortedness(Task):
         return self.splits(options).at_length(length, n).problems(f"test_{length}", kind)
 
     def fresh_problems(
-        self, rng: np.random.Generator, n: int, corpus: Corpus, stream: SortednessStream, step: int, steps: int
+        self,
+        rng: np.random.Generator,
+        n: int,
+        corpus: Corpus[SortednessProblems],
+        stream: SortednessStream,
+        step: int,
+        steps: int,
     ) -> SortednessProblems:
         """One length per batch, half of it sorted; rows with held-out values are left out."""
         if n % 2:
@@ -106,7 +112,7 @@ class Sortedness(Task):
         kinds = {kind: blend * share for kind, share in options.kinds.items()}
         return kinds | {"shuffle": kinds.get("shuffle", 0.0) + 1.0 - blend}
 
-    def contrast(self, options: SortednessOptions, length: int, n: int) -> Contrast:
+    def contrast(self, options: SortednessOptions, length: int, n: int) -> Contrast[SortednessProblems]:
         """Sequences with two neighbours exchanged, and the same in order."""
         found = self.test_problems(options, "swap", length, max(2 * n, options.test))
         swapped = found[np.flatnonzero(found.position >= 0)[:n]]
