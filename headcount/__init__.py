@@ -31,9 +31,12 @@ _PUBLIC = {
     "POOLERS": "modeling.pooling",
     "POSITION_ENCODINGS": "modeling.position_encodings",
     "POSITION_SCHEMES": "modeling.position_schemes",
-    "ablate": "analysis.stock_ablation",
-    "attention_maps": "analysis.stock_maps",
-    "gradient_importance": "analysis.stock_gradient",
+    "ablate": "analysis.heads.ablation",
+    "attention_maps": "analysis.heads.maps",
+    "gradient_importance": "analysis.heads.importance",
+    "head_outputs": "analysis.heads.outputs",
+    "interchange": "analysis.heads.interchange",
+    "sites": "analysis.interventions.sites",
     "list_heads": "modeling.stock.finding",
     "mask_heads": "modeling.stock.gates",
     "prune_heads": "modeling.stock.pruning",
@@ -61,9 +64,12 @@ _PUBLIC = {
 __all__ = ["__version__", *_PUBLIC]
 
 if TYPE_CHECKING:
-    from .analysis.stock_ablation import ablate
-    from .analysis.stock_gradient import gradient_importance
-    from .analysis.stock_maps import attention_maps
+    from .analysis.heads.ablation import ablate
+    from .analysis.heads.importance import gradient_importance
+    from .analysis.heads.interchange import interchange
+    from .analysis.heads.maps import attention_maps
+    from .analysis.heads.outputs import head_outputs
+    from .analysis.interventions.sites import sites
     from .configuration.configuration_headcount import HeadcountConfig
     from .data_builders.addition import AdditionCorpus
     from .data_builders.addition_options import AdditionOptions

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..data_builders.tokenization import IGNORED
+from ...data_builders.vocabulary import IGNORED
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,11 @@ def encode(tokenizer, texts: list[str]) -> dict[str, Tensor]:
 def classification_batch(model, tokenizer, columns: dict[str, list]) -> dict[str, Tensor]:
     known = {str(name): number for name, number in model.config.label2id.items()}
     labels = [label if isinstance(label, int) else known.get(str(label)) for label in columns["label"]]
-    wrong = [given for given, label in zip(columns["label"], labels, strict=True)
-             if label is None or not 0 <= label < model.config.num_labels]  # fmt: skip
+    wrong = [
+        given
+        for given, label in zip(columns["label"], labels, strict=True)
+        if label is None or not 0 <= label < model.config.num_labels
+    ]
     if wrong:
         raise ValueError(f"the label {wrong[0]!r} is not one of the model's; expected one of {', '.join(known)}.")
     return {**encode(tokenizer, columns["text"]), "labels": torch.tensor(labels)}
@@ -98,19 +101,35 @@ def token_log_likelihood(outputs, batch) -> Tensor:
 
 STOCK_TASKS: dict[str, StockTask] = {
     "text-classification": StockTask(
-        "AutoModelForSequenceClassification", {"text": TEXT, "label": ("label", "labels", "target")},
-        classification_batch, None, None, "accuracy of a text classifier",
+        auto_class="AutoModelForSequenceClassification",
+        columns={"text": TEXT, "label": ("label", "labels", "target")},
+        make_batch=classification_batch,
+        metric=None,
+        loss=None,
+        description="accuracy of a text classifier",
     ),
     "text2text": StockTask(
-        "AutoModelForSeq2SeqLM", {"text": TEXT, "target": TARGET}, answer_batch, None, None,
-        "exact match of an encoder-decoder's answers, every token given the right ones before it",
+        auto_class="AutoModelForSeq2SeqLM",
+        columns={"text": TEXT, "target": TARGET},
+        make_batch=answer_batch,
+        metric=None,
+        loss=None,
+        description="exact match of an encoder-decoder's answers, every token given the right ones before it",
     ),
     "text-generation": StockTask(
-        "AutoModelForCausalLM", {"text": TEXT}, continuation_batch, token_log_likelihood, None,
-        "mean log-likelihood of a text's tokens under a decoder",
+        auto_class="AutoModelForCausalLM",
+        columns={"text": TEXT},
+        make_batch=continuation_batch,
+        metric=token_log_likelihood,
+        loss=None,
+        description="mean log-likelihood of a text's tokens under a decoder",
     ),
     "feature-extraction": StockTask(
-        "AutoModel", {"text": TEXT}, embedding_batch, embedding_cosine, embedding_projection,
-        "cosine between a text's mean embedding and the intact model's",
+        auto_class="AutoModel",
+        columns={"text": TEXT},
+        make_batch=embedding_batch,
+        metric=embedding_cosine,
+        loss=embedding_projection,
+        description="cosine between a text's mean embedding and the intact model's",
     ),
-}  # fmt: skip
+}

@@ -16,10 +16,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .ablation import Outcomes, ablate, one_head_at_a_time
-from .examples import Examples
-from .importance import IMPORTANT
-from .statistics import paired_drop, rate
+from ...data_builders.examples import Examples
+from ...modeling.modeling_headcount import HeadcountPreTrainedModel
+from ...records.intervals import paired_drop, rate
+from ...records.rows import Row, Rows, row, select
+from ..interventions.intervention import one_at_a_time
+from ..interventions.plan import Outcomes
+from ..interventions.sweep import sweep
+from .ablation import IMPORTANT
 
 
 TRIES = 3  # with fine-tuning: how many heads are tried before it is said that none can go
@@ -29,24 +33,28 @@ TRIES = 3  # with fine-tuning: how many heads are tried before it is said that n
 class Pruned:
     """A model without some of its heads, and the rows that tell how it got there."""
 
-    model: object
+    model: HeadcountPreTrainedModel
     removed: list[str]
-    rows: list[dict]
+    rows: Rows
 
 
-def outcomes_of(model, examples: Examples) -> NDArray[np.bool_]:
+def outcomes_of(model: HeadcountPreTrainedModel, examples: Examples) -> NDArray[np.bool_]:
     """(N,): what the model gets right."""
-    return ablate(model, examples.rows, [{}]).right[0]
+    return sweep(model, examples.rows, []).right[0]
+
+
+def without_each_head(model: HeadcountPreTrainedModel, examples: Examples) -> Outcomes:
+    return sweep(model, examples.rows, one_at_a_time(model.list_heads()))
 
 
 def least_needed(outcomes: Outcomes) -> list[tuple[str, int]]:
     """Heads of a sweep, the one that costs least first: fewest errors, then lowest loss; with the sweep's index."""
     right, loss = outcomes.right.sum(-1), outcomes.loss.sum(-1)
     order = sorted(range(1, len(right)), key=lambda version: (-right[version], loss[version]))
-    return [(next(iter(outcomes.gates[version])), version) for version in order]
+    return [(outcomes.interventions[version].name, version) for version in order]
 
 
-def check_budget(model, max_drop: float | None, keep: int | None) -> None:
+def check_budget(model: HeadcountPreTrainedModel, max_drop: float | None, keep: int | None) -> None:
     """Raises unless exactly one of the two is given and possible."""
     if (max_drop is None) == (keep is None):
         raise ValueError("expected exactly one of max_drop and keep.")
@@ -57,12 +65,12 @@ def check_budget(model, max_drop: float | None, keep: int | None) -> None:
 
 
 def prune(
-    model,
+    model: HeadcountPreTrainedModel,
     validation: Examples,
     max_drop: float | None = None,
     keep: int | None = None,
-    finetune: Callable | None = None,
-    progress: Callable[[dict], None] | None = None,
+    finetune: Callable[[HeadcountPreTrainedModel], None] | None = None,
+    progress: Callable[[Row], None] | None = None,
 ) -> Pruned:
     """Removes heads greedily as long as the joint drop in accuracy on the validation data stays within `max_drop`.
 
@@ -74,12 +82,12 @@ def prune(
     model = copy.deepcopy(model)
     intact = outcomes_of(model, validation)
     removed: list[str] = []
-    rows = [_row(validation, removed, None, intact, intact, finetune)]
+    rows = [_step_row(validation, removed, None, intact, intact, finetune, kept=True)]
     while len(model.list_heads()) > (keep or 0):
-        outcomes = ablate(model, validation.rows, one_head_at_a_time(model))
+        outcomes = without_each_head(model, validation)
         if not removed:
-            rows += _one_at_a_time(outcomes)
-        step = None
+            rows.append(_harmless_row(validation, outcomes))
+        kept = False
         for head, version in least_needed(outcomes)[: TRIES if finetune else 1]:
             smaller, right = model, outcomes.right[version]
             if finetune:
@@ -87,58 +95,63 @@ def prune(
                 smaller.prune_heads([head])
                 finetune(smaller)
                 right = outcomes_of(smaller, validation)
-            row = _row(validation, [*removed, head], head, intact, right, finetune)
-            if keep is not None or row["drop"]["value"] <= max_drop:
-                step = row
+            kept = keep is not None or paired_drop(intact, right)["value"] <= max_drop
+            step = _step_row(validation, [*removed, head], head, intact, right, finetune, kept)
+            if kept:
                 break
-        if step is None:
-            rows.append({**row, "kept": False})
+        rows.append(step)
+        if not kept:
             break
         if not finetune:
             smaller.prune_heads([head])
         model, removed = smaller, [*removed, head]
-        rows.append({**step, "kept": True})
         if progress is not None:
             progress(step)
     return Pruned(model, removed, rows)
 
 
-def choose_prefix(model, curve: Pruned, max_drop: float) -> Pruned:
+def choose_prefix(model: HeadcountPreTrainedModel, curve: Pruned, max_drop: float) -> Pruned:
     """The longest part of a curve without fine-tuning whose joint drop is within `max_drop`, and its model."""
-    steps = [row for row in curve.rows if row.get("kept") and row["drop"]["value"] <= max_drop]
-    removed = steps[-1]["heads"] if steps else []
+    steps = [each for each in select(curve.rows, kept=True) if each["drop"]["value"] <= max_drop]
+    removed = steps[-1]["heads"]
     smaller = copy.deepcopy(model)
     smaller.prune_heads(removed)
     return Pruned(smaller, removed, curve.rows)
 
 
-def compare(model, smaller: dict[str, object], test: Examples, removed: int) -> list[dict]:
+def compare(
+    model: HeadcountPreTrainedModel, smaller: dict[str, HeadcountPreTrainedModel], test: Examples, removed: int
+) -> Rows:
     """Rows on test data for the intact model, for what it would be without all heads that are harmless one at a time,
     and for each smaller model by name: accuracy, drop, parameters, bytes on disk, relative speed.
     """
-    right = ablate(model, test.rows, one_head_at_a_time(model)).right
-    harmless = [
-        head
-        for head, ablated in zip(model.list_heads(), right[1:], strict=True)
-        if paired_drop(right[0], ablated)["value"] < IMPORTANT
-    ]
-    together = copy.deepcopy(model)
+    outcomes = without_each_head(model, test)
+    together, harmless = copy.deepcopy(model), harmless_heads(outcomes)
     together.prune_heads(harmless)
     models = {"intact": (model, 0), "all harmless one at a time": (together, len(harmless))}
     models |= {name: (small, removed) for name, small in smaller.items()}
     speeds = relative_speeds([small for small, _ in models.values()], test)
     rows = []
     for (name, (small, gone)), speed in zip(models.items(), speeds, strict=True):
-        outcome = outcomes_of(small, test)
-        rows.append({
-            "analysis": "pruning", **test.measure, "split": "test", "model": name,
-            "removed": gone, **rate(int(outcome.sum()), len(outcome)), "drop": paired_drop(right[0], outcome),
-            "parameters": small.num_parameters(), "bytes": weight_bytes(small), "relative_speed": speed,
-        })  # fmt: skip
+        right = outcomes_of(small, test)
+        size = {"parameters": small.num_parameters(), "bytes": weight_bytes(small), "relative_speed": speed}
+        about = {"split": "test", "model": name, "removed": gone, "drop": paired_drop(outcomes.right[0], right)}
+        found = rate(int(right.sum()), len(right))
+        rows.append(row("pruning", estimate=found, **test.measure, **about, **size))
     return rows
 
 
-def weight_bytes(model) -> int:
+def harmless_heads(outcomes: Outcomes) -> list[str]:
+    """The heads that each cost less than a point when they alone are removed."""
+    right = outcomes.right
+    return [
+        each.name
+        for each, ablated in zip(outcomes.interventions[1:], right[1:], strict=True)
+        if paired_drop(right[0], ablated)["value"] < IMPORTANT
+    ]
+
+
+def weight_bytes(model: HeadcountPreTrainedModel) -> int:
     """The size of model.safetensors."""
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
@@ -146,9 +159,11 @@ def weight_bytes(model) -> int:
 
 
 @torch.inference_mode()
-def relative_speeds(models: list, examples: Examples, rounds: int = 7, size: int = 256) -> list[float]:
+def relative_speeds(
+    models: list[HeadcountPreTrainedModel], examples: Examples, rounds: int = 7, size: int = 256
+) -> list[float]:
     """Forward passes per second of each model over those of the first: medians, measured in turns in one run."""
-    batch = {name: values[:size] for name, values in examples.rows.items()}
+    batch = {name: values[:size].to(models[0].device) for name, values in examples.rows.items()}
     seconds: list[list[float]] = [[] for _ in models]
     for _ in range(rounds + 1):
         for model, times in zip(models, seconds, strict=True):
@@ -160,23 +175,33 @@ def relative_speeds(models: list, examples: Examples, rounds: int = 7, size: int
     return [medians[0] / median for median in medians]
 
 
-def _row(examples: Examples, removed: list[str], head: str | None, intact, right, finetune) -> dict:
-    return {
-        "analysis": "pruning",
+def _step_row(
+    examples: Examples,
+    removed: list[str],
+    head: str | None,
+    intact: NDArray[np.bool_],
+    right: NDArray[np.bool_],
+    finetune: Callable | None,
+    kept: bool,
+) -> Row:
+    """After one removal; `kept`: whether the head stayed removed. The intact model comes first, without a head."""
+    return row(
+        "pruning",
+        estimate=rate(int(right.sum()), len(right)),
         **examples.measure,
-        "split": "validation",
-        "fine_tuned": finetune is not None,
-        "removed": len(removed),
-        "head": head,
-        "heads": list(removed),
-        **rate(int(right.sum()), len(right)),
-        "drop": paired_drop(intact, right),
-    }
+        split="validation",
+        fine_tuned=finetune is not None,
+        removed=len(removed),
+        head=head,
+        heads=list(removed),
+        drop=paired_drop(intact, right),
+        kept=kept,
+    )
 
 
-def _one_at_a_time(outcomes: Outcomes) -> list[dict]:
+def _harmless_row(examples: Examples, outcomes: Outcomes) -> Row:
     """How many heads each cost less than a point when they alone are removed: the count that tempts to add up."""
-    drops = [paired_drop(outcomes.right[0], right)["value"] for right in outcomes.right[1:]]
-    harmless = [next(iter(gate)) for gate, drop in zip(outcomes.gates[1:], drops, strict=True) if drop < IMPORTANT]
-    return [{"analysis": "pruning", "metric": "harmless_one_at_a_time", "value": len(harmless), "n": len(drops),
-             "heads": harmless}]  # fmt: skip
+    heads = harmless_heads(outcomes)
+    found = {"value": len(heads), "n": len(outcomes.interventions) - 1}
+    decoding = examples.measure["decoding"]
+    return row("pruning", "harmless_one_at_a_time", found, decoding=decoding, split="validation", heads=heads)

@@ -4,35 +4,34 @@ A relation says which keys belong to which query (N, Q, K). The score of a head 
 averaged first over the queries of an example that have any such key, then over examples. A uniform head spreads its
 weight evenly over the keys that it may see; its score stands beside every score.
 
-In the decoder a query stands for the token that is predicted there. So "same column" is the column of the digit to be
-written, "carry source" the column to the right of it, and the token written last is the query's own slot.
+Relations by slot hold for any model; a task adds its own, by what tokens stand for. In the decoder a query stands for
+the token that is predicted there. So in addition "same column" is the column of the digit to be written, "carry
+source" the column to the right of it, and the token written last is the query's own slot.
 
 Shapes: N examples, H heads, Q queries, K keys.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from ..data_builders.tokenization import PLUS_ID
-from .ablation import IGNORED
-from .examples import Examples, input_columns, label_columns
+from ...data_builders.examples import Examples, is_labelled
+from ...data_builders.tasks import NOT_A_PLACE
+from ...modeling.modeling_headcount import HeadcountPreTrainedModel
+from ...records.intervals import mean_with_interval
+from ...records.rows import Rows, row
+from ..interventions.plan import Progress
 from .maps import attention_maps
-from .statistics import mean_with_interval
 
 
 TOP_K = 2
 
-RELATIONS = {
+SLOT_RELATIONS = {
     "diagonal": "the key in the query's own slot",
     "previous_slot": "the key one slot before the query's",
     "next_slot": "the key one slot after the query's",
     "first_token": "the first key",
-    "same_column": "the digits of both operands in the query's column",
-    "carry_source": "the digits of both operands one column to the right of the query's",
-    "operator": "the plus sign",
     "previous_output": "the token that was written last (decoder self-attention; there it is the diagonal)",
 }
 SHAPES = {
@@ -43,46 +42,47 @@ SHAPES = {
 }
 
 
-def specialization(model, examples: Examples, batch_size: int = 256, progress: Callable | None = None) -> list[dict]:
+def specialization(
+    model: HeadcountPreTrainedModel, examples: Examples, batch_size: int = 256, progress: Progress | None = None
+) -> Rows:
     """Rows for every head and measure: value with n and interval, and the uniform head's value."""
     scores: dict[tuple[str, str], list[Tensor]] = {}
+    baselines: dict[tuple[str, str], list[Tensor]] = {}
     for start in range(0, len(examples), batch_size):
         part = examples[np.arange(start, min(start + batch_size, len(examples)))]
         for layer, maps in attention_maps(model, part.rows).items():
             real, visible, relations = relations_of(model, layer, part, maps.shape)
             uniform = visible / visible.sum(-1, keepdim=True).clamp(min=1)
-            for measure, score in _scores(maps, real, visible, relations).items():
+            for measure, score in score_maps(maps, real, visible, relations).items():
                 scores.setdefault((layer, measure), []).append(score)
-            for measure, score in _scores(uniform[:, None], real, visible, relations).items():
-                scores.setdefault((layer, f"uniform/{measure}"), []).append(score)
+            for measure, score in score_maps(uniform[:, None], real, visible, relations).items():
+                baselines.setdefault((layer, measure), []).append(score)
         if progress is not None:
             progress(min(start + batch_size, len(examples)), len(examples))
     rows = []
     for (layer, measure), parts in scores.items():
-        if measure.startswith("uniform/"):
-            continue
-        values, baseline = torch.cat(parts), torch.cat(scores[layer, f"uniform/{measure}"])
+        values, baseline = torch.cat(parts), torch.cat(baselines[layer, measure])
         for place, number in enumerate(model.attention_modules()[layer].heads):
             own = values[:, place][~values[:, place].isnan()]
-            if not len(own):
-                continue
-            rows.append({
-                "analysis": "specialization", "head": f"{layer}.{number}", "metric": measure,
-                **mean_with_interval(own.numpy()), "uniform": float(baseline[~baseline.isnan()].mean()),
-            })  # fmt: skip
+            if len(own):
+                found = mean_with_interval(own.numpy())
+                uniform = float(baseline[~baseline.isnan()].mean())
+                rows.append(row("specialization", measure, found, head=f"{layer}.{number}", uniform=uniform))
     return rows
 
 
-def relations_of(model, layer: str, examples: Examples, shape) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+def relations_of(
+    model: HeadcountPreTrainedModel, layer: str, examples: Examples, shape: tuple[int, ...]
+) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Which queries are real (N, Q), which keys each may see (N, Q, K), and the relations that exist in this layer."""
     stack, _, kind = layer.split(".")
     config, rows = model.config, examples.rows
     count, _, queries, keys = shape
     q_slots, k_slots = torch.arange(queries)[:, None], torch.arange(keys)[None]
     mask = rows.get("attention_mask", torch.ones(rows["input_ids"].shape, dtype=torch.long)).bool()
-    seq2seq_decoder = stack == "decoder" and config.is_encoder_decoder
-    real = (rows["labels"] != IGNORED) if seq2seq_decoder else mask
-    key_real = mask if kind == "cross" or not seq2seq_decoder else torch.ones(count, keys, dtype=torch.bool)
+    reads_encoder = stack == "decoder" and config.is_encoder_decoder
+    real = is_labelled(rows["labels"]) if reads_encoder else mask
+    key_real = mask if kind == "cross" or not reads_encoder else torch.ones(count, keys, dtype=torch.bool)
     visible = key_real[:, None].expand(count, queries, keys).clone()
     if kind == "self" and (stack == "decoder" or config.attention_direction == "causal"):
         visible &= k_slots <= q_slots
@@ -93,35 +93,39 @@ def relations_of(model, layer: str, examples: Examples, shape) -> tuple[Tensor, 
     if kind == "self":
         relations["previous_slot"] = k_slots == q_slots - 1
         relations["next_slot"] = k_slots == q_slots + 1
+    if kind == "self" and stack == "decoder":
+        relations["previous_output"] = relations["diagonal"]
     relations = {name: relation.expand(count, queries, keys) for name, relation in relations.items()}
-    if examples.task == "addition":
-        relations |= _addition_relations(config, kind, seq2seq_decoder, examples, relations)
+    if kind == "cross" or not reads_encoder:  # the keys are those of the input
+        relations |= _task_relations(model, examples, _query_index(model, stack, examples))
     return real, visible, {name: relation & visible & real[..., None] for name, relation in relations.items()}
 
 
-def _addition_relations(config, kind: str, seq2seq_decoder: bool, examples: Examples, known: dict) -> dict:
-    input_ids, labels = examples.rows["input_ids"], examples.rows["labels"]
-    operands = input_columns(input_ids)
-    if seq2seq_decoder:
-        predicted = label_columns(labels, examples.answer_order)
-    elif config.architecture == "decoder":
-        answer = label_columns(labels, examples.answer_order)
-        predicted = torch.full_like(answer, -1)
-        predicted[:, :-1] = answer[:, 1:]  # the token after the one that is read
-    else:
-        predicted = operands
-    found = {}
-    if kind == "cross" or not seq2seq_decoder:
-        is_digit = (operands >= 0)[:, None] & (predicted >= 0)[..., None]
-        found["same_column"] = is_digit & (operands[:, None] == predicted[..., None])
-        found["carry_source"] = is_digit & (operands[:, None] == predicted[..., None] - 1)
-        found["operator"] = (input_ids == PLUS_ID)[:, None].expand(-1, predicted.shape[1], -1)
-    if kind == "self" and (seq2seq_decoder or config.architecture == "decoder"):
-        found["previous_output"] = known["diagonal"]
+def _query_index(model: HeadcountPreTrainedModel, stack: str, examples: Examples) -> NDArray[np.int64]:
+    """(N, Q): the index of the token that a query stands for: in a decoder, of the one that is predicted there."""
+    if stack == "encoder":
+        return examples.roles("input").index
+    index = examples.roles("answer").index
+    if not model.config.is_encoder_decoder:  # the token after the one that is read
+        index = np.concatenate([index[:, 1:], np.full_like(index[:, :1], NOT_A_PLACE)], axis=1)
+    return index
+
+
+def _task_relations(
+    model: HeadcountPreTrainedModel, examples: Examples, query_index: NDArray[np.int64]
+) -> dict[str, Tensor]:
+    roles, found = examples.roles("input"), {}
+    for name, relation in examples.task.relations.items():
+        keys = np.any([roles.where(role) for role in relation.keys], axis=0)[:, None]  # (N, 1, K)
+        belongs = np.broadcast_to(keys, (len(keys), query_index.shape[1], keys.shape[-1]))
+        if relation.offset is not None:
+            has_index = (roles.index >= 0)[:, None] & (query_index >= 0)[..., None]
+            belongs = belongs & has_index & (roles.index[:, None] == query_index[..., None] + relation.offset)
+        found[name] = torch.from_numpy(np.ascontiguousarray(belongs))
     return found
 
 
-def _scores(maps: Tensor, real: Tensor, visible: Tensor, relations: dict[str, Tensor]) -> dict[str, Tensor]:
+def score_maps(maps: Tensor, real: Tensor, visible: Tensor, relations: dict[str, Tensor]) -> dict[str, Tensor]:
     """Measure -> (N, H), NaN where an example has no query to measure it on."""
     found = {}
     for name, relation in relations.items():
