@@ -45,8 +45,8 @@ def main(
     from ..analysis.heads.ablation import MODES
     from ..records.locks import alone_in
     from ..records.run_folder import is_run
-    from ..reports.figures.heads import draw_head_figures
-    from ..reports.tables.heads import head_ranking_text
+    from ..reports.figures.head_study import draw_head_figures
+    from ..reports.tables.terminal import head_ranking_text
     from .stock_heads import study_stock_heads
 
     modes = tuple(mode or MODES)

@@ -33,8 +33,8 @@ def main(
     """Remove as many heads as the accuracy allows, together and for good; tested once, on the test data."""
     from ..analysis.heads.prune_run import prune
     from ..reports.figures.drawing import save_figure
-    from ..reports.figures.heads import draw_pruning
-    from ..reports.tables.pruning import pruning_text
+    from ..reports.figures.pruning import draw_pruning
+    from ..reports.tables.terminal import pruning_text
 
     try:
         found = prune(
