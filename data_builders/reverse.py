@@ -54,8 +54,8 @@ TEXTS = Texts(
     kinds_text="; ".join(f"`{name}`: {says}" for name, says in CLASSES.items()) + ".",
     data=DataCard(
         summary="Strings of letters, and the same strings backwards.",
-        method="Letters are drawn uniformly and may come again. No string of `train` is in `validation` or `test`, and "
-        "none is in both of these; the classes at longer lengths are drawn by themselves.",
+        method="Letters are drawn uniformly and may come again. No string of `train` is in `validation` or `test`, "
+        "and none is in both of these; the classes at longer lengths are drawn by themselves.",
         limits="Strings of one length are as many as 26 to the power of that length: short ones are soon used up.",
         columns={
             "": {
@@ -137,7 +137,8 @@ class Reverse(Task):
     texts = TEXTS
     classes = CLASSES
     hardest = ("repeated", "random")
-    relations = {"source": Relation("the letter that is to be written", ("letter",), 0)}
+    relations = {"source": Relation("the letter that is to be written", ("letter",), 0, reads="its source")}
+    last_written = "last letter"
     role_letters = {"letter": "x", "answer": "y"}
     length_study = LengthStudy(
         recipe="reverse",

@@ -33,6 +33,7 @@ _PUBLIC = {
     "POSITION_SCHEMES": "modeling.position_schemes",
     "ablate": "analysis.stock_ablation",
     "attention_maps": "analysis.stock_maps",
+    "extrapolate": "analysis.lengths.study",
     "gradient_importance": "analysis.stock_gradient",
     "list_heads": "modeling.stock.finding",
     "mask_heads": "modeling.stock.gates",
@@ -61,6 +62,7 @@ _PUBLIC = {
 __all__ = ["__version__", *_PUBLIC]
 
 if TYPE_CHECKING:
+    from .analysis.lengths.study import extrapolate
     from .analysis.stock_ablation import ablate
     from .analysis.stock_gradient import gradient_importance
     from .analysis.stock_maps import attention_maps
