@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .key_sets import KeySet, hash_rows
-from .tasks import Problems, Task, Test
+from .tasks import Problems, SplitTest, Task
 
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ class Corpus:
             configs[kind] = {f"test_{length}": options.long_test for length in options.test_lengths}
         return {config: splits for config, splits in configs.items() if splits}
 
-    def tests(self) -> list[Test]:
+    def tests(self) -> list[SplitTest]:
         """What a model is evaluated on."""
-        whole = [Test("default", split) for split in self.sizes().get("default", {}) if split in ("test", "hard")]
+        whole = [SplitTest("default", split) for split in self.sizes().get("default", {}) if split in ("test", "hard")]
         return whole + [
-            Test(config, split, config, int(split.removeprefix("test_")))
+            SplitTest(config, split, config, int(split.removeprefix("test_")))
             for config, splits in self.sizes().items()
             for split in splits
             if config in self.task.classes
@@ -159,7 +159,8 @@ class Corpus:
 
         (ids, lengths), answers = self.task.write(problems, self.options)
         vocabulary, facts = self.task.vocabulary, self.task.facts(problems)
-        columns = {"input": [vocabulary.text(row[:length].tolist()) for row, length in zip(ids, lengths, strict=True)]}
+        texts = [vocabulary.text(row[:length].tolist()) for row, length in zip(ids, lengths, strict=True)]
+        columns: dict[str, Any] = {"input": texts}
         if self.task.kind == "label":
             columns["label"] = np.asarray(answers)
         else:
@@ -179,5 +180,5 @@ class Corpus:
         return {name: count_values(table[name]) for name in ("length", *self._fact_names())}
 
 
-def count_values(column) -> Counter:
+def count_values(column: "pa.ChunkedArray") -> Counter:
     return Counter({count["values"]: count["counts"] for count in column.value_counts().to_pylist()})

@@ -120,7 +120,7 @@ class Contrast:
 
 
 @dataclass(frozen=True)
-class Test:
+class SplitTest:
     """One test of a model: a split, and for a class of problems at one length, which."""
 
     config: str

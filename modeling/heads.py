@@ -44,6 +44,8 @@ class HeadsMixin:
     def list_heads(self) -> list[str]:
         """The names of all heads that are there; pruned ones are not.
 
+        >>> from headcount import HeadcountConfig, HeadcountModel
+        >>> model = HeadcountModel(HeadcountConfig(num_hidden_layers=2, num_attention_heads=4))
         >>> model.list_heads()
         ['encoder.0.self.0', 'encoder.0.self.1', ..., 'decoder.1.cross.3']
         """
@@ -52,7 +54,13 @@ class HeadsMixin:
     def head_mask_for(self, heads: list[str]) -> dict[str, Tensor]:
         """Masks that switch off just these heads, as keyword arguments for `forward` and `generate`.
 
-        >>> model(**inputs, **model.head_mask_for(["encoder.0.self.3"]))
+        >>> from headcount import HeadcountConfig, HeadcountModel
+        >>> model = HeadcountModel(HeadcountConfig(num_hidden_layers=2, num_attention_heads=4))
+        >>> masks = model.head_mask_for(["encoder.0.self.3"])
+        >>> masks["head_mask"]
+        tensor([[1., 1., 1., 0.],
+                [1., 1., 1., 1.]])
+        >>> outputs = model(torch.tensor([[5, 6]]), decoder_input_ids=torch.tensor([[1]]), **masks)
         """
         masks = {
             argument: torch.ones(size, self.config.num_attention_heads) for argument, size in self._masks().items()
@@ -66,7 +74,8 @@ class HeadsMixin:
     def mask_entry(self, head: str) -> tuple[str, int, int]:
         """Where the gate of a head is: mask argument, layer, number.
 
-        >>> model.mask_entry("decoder.1.cross.0")
+        >>> from headcount import HeadcountConfig, HeadcountModel
+        >>> HeadcountModel(HeadcountConfig()).mask_entry("decoder.1.cross.0")
         ('cross_attn_head_mask', 1, 0)
         """
         stack, layer, kind, number = head.split(".")

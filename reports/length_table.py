@@ -2,6 +2,7 @@
 
 from ..data_builders.registry import find_task
 from ..records.rows import Rows, values_of
+from .wording import percent
 
 
 def study_table(summary: Rows) -> str:
@@ -38,7 +39,7 @@ def study_table(summary: Rows) -> str:
 
 
 def _percent(found: dict | None) -> str:
-    return "-" if found is None else f"{100 * found['value']:.1f}"
+    return "-" if found is None else percent(found["value"], digits=1).removesuffix(" %")
 
 
 def _aligned(table: list[list[str]]) -> list[str]:

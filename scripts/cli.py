@@ -20,7 +20,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for verb in (data, env, evaluate, extrapolate, heads, ls, prune, push, report, study, train):
-    app.command(verb.__name__.rsplit(".", 1)[1])(verb.main)
+    name, settings = verb.__name__.rsplit(".", 1)[1], getattr(verb, "CONTEXT", None)
+    app.command(name, context_settings=settings)(verb.main)
 
 
 def print_version(wanted: bool) -> None:

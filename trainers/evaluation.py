@@ -18,9 +18,9 @@ from torch import Tensor
 
 from ..data_builders.corpus import Corpus
 from ..data_builders.examples import Examples, make_examples, tensors
-from ..data_builders.tasks import Problems, Test
+from ..data_builders.tasks import Problems, SplitTest
 from ..data_builders.vocabulary import IGNORED
-from ..metrics.answers import compute_place_accuracy
+from ..metrics.answers import breakdown, compute_place_accuracy
 from ..metrics.classes import class_rates
 from ..records.intervals import rate
 from ..records.rows import Row, Rows, row
@@ -119,7 +119,7 @@ def right_answers(examples: Examples) -> list[str]:
     return [texts[number] for number in which.reshape(-1).tolist()]
 
 
-def evaluate_answers(model: Any, examples: Examples, test: Test) -> Rows:
+def evaluate_answers(model: Any, examples: Examples, test: SplitTest) -> Rows:
     """Exact match overall and by every fact, accuracy by place, and some wrong answers."""
     tokens, labels = teacher_forced_tokens(model, examples.rows)
     counted = labels != IGNORED
@@ -132,11 +132,8 @@ def evaluate_answers(model: Any, examples: Examples, test: Test) -> Rows:
     forced = rate(hits.sum(), int(counted.sum()))
     rows.append(row("evaluation", "token_accuracy", forced, decoding="teacher-forced", **about))
     for fact, values in examples.facts.items():
-        for value in np.unique(values.astype(str)) if values.dtype == object else np.unique(values):
-            own = values == value
-            share = rate(right[own].sum(), own.sum())
-            scope = {fact: value.item() if isinstance(value, np.generic) else value}
-            rows.append(row("evaluation", "exact_match", share, scope=scope, decoding="free-running", **about))
+        for value, share in breakdown(right, values):
+            rows.append(row("evaluation", "exact_match", share, scope={fact: value}, decoding="free-running", **about))
     wrong = np.flatnonzero(~right)
     targets = right_answers(examples)
     written = list(targets)
@@ -144,7 +141,7 @@ def evaluate_answers(model: Any, examples: Examples, test: Test) -> Rows:
         written[index] = text
     by_place = compute_place_accuracy(written, targets, place_zero(examples))["by_place"]
     for found in by_place:
-        estimate = {"value": found["accuracy"], "n": found["n"], "interval": found["interval"]}
+        estimate = {name: found[name] for name in ("value", "n", "interval")}
         scope = {"place": found["place"]}
         rows.append(row("evaluation", "place_accuracy", estimate, scope=scope, decoding="free-running", **about))
     questions = _questions(examples[wrong[:MOST_SHOWN]])
@@ -166,19 +163,19 @@ def _questions(examples: Examples) -> list[str]:
     return texts if vocabulary.answer_mark is None else [text.split(vocabulary.answer_mark)[0] for text in texts]
 
 
-def evaluate_labels(model: Any, examples: Examples, test: Test) -> Rows:
+def evaluate_labels(model: Any, examples: Examples, test: SplitTest) -> Rows:
     """Accuracy with the rates that show how it came about, and what always guessing one class would give."""
     label = examples.rows["labels"].numpy()
     rates = class_rates(predicted_labels(model, examples.rows).numpy(), label)
     return [row("evaluation", "accuracy", rates, task=examples.task.name, **_place(test))]
 
 
-def _whole_row(examples: Examples, right: NDArray[np.bool_], test: Test) -> Row:
+def _whole_row(examples: Examples, right: NDArray[np.bool_], test: SplitTest) -> Row:
     share = rate(right.sum(), len(right))
     return row("evaluation", "exact_match", share, decoding="free-running", task=examples.task.name, **_place(test))
 
 
-def _place(test: Test) -> dict[str, Any]:
+def _place(test: SplitTest) -> dict[str, Any]:
     where = {} if test.kind is None else {"length": test.length, "kind": test.kind}
     return {"split": test.split, **where}
 

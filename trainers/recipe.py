@@ -2,8 +2,8 @@
 
 A recipe has a task and three sections: `data` (the options of the task's corpus), `model` (fields of HeadcountConfig)
 and `training` (below, and what the task lets one choose for problems that are made while training). It may extend
-another one and then names only what differs. Unknown keys are errors. `variants` are changes of the recipe that a study of
-lengths can compare with it; a run has none.
+another one and then names only what differs. Unknown keys are errors. `variants` are changes of it that a study
+of lengths can compare with it; a run has none.
 """
 
 import difflib

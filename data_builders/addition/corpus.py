@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..corpus import Corpus, count_values
 from ..key_sets import KeySet
-from ..tasks import Task, Test
+from ..tasks import SplitTest, Task
 from .carry_pairs import count_pairs, draw_pairs
 from .columns import AdditionProblems, from_integers, problem_keys
 from .options import HARD_PART, HELD_OUT_PART, AdditionOptions, group_sizes
@@ -72,8 +72,8 @@ class AdditionCorpus(Corpus):
             configs["exhaustive"] = {"exhaustive": 10 ** (2 * options.digits)}
         return {config: splits for config, splits in configs.items() if splits}
 
-    def tests(self) -> list[Test]:
-        everything = [Test("exhaustive", "exhaustive")] if self.options.exhaustive else []
+    def tests(self) -> list[SplitTest]:
+        everything = [SplitTest("exhaustive", "exhaustive")] if self.options.exhaustive else []
         return super().tests() + everything
 
     def chunks(self, config: str, split: str) -> Iterator[AdditionProblems]:

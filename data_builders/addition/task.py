@@ -192,7 +192,7 @@ class Addition(Task):
         return found
 
     def tokens_at(self, length: int, style: str) -> int:
-        """`<bos>`, both operands, `+`, `=`, the sum with one digit more, `<eos>`; an encoder reads the problem."""
+        """`<bos>`, both operands, `+`, `=`, the sum with a digit more, `<eos>`; an encoder reads the problem only."""
         return 3 * length + 5 if style == "decoder" else 2 * length + 2
 
     def longest_number(self, length: int) -> int:

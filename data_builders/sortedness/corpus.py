@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..corpus import Corpus
 from ..key_sets import KeySet, scramble
-from ..tasks import Test
+from ..tasks import SplitTest
 from .options import SortednessOptions
 from .sequences import (
     KIND_NAMES,
@@ -52,7 +52,7 @@ class SortednessCorpus(Corpus):
             configs[kind] = {name: size for name, size in tests.items() if int(name.removeprefix("test_")) >= shortest}
         return {config: splits for config, splits in configs.items() if splits}
 
-    def tests(self) -> list[Test]:
+    def tests(self) -> list[SplitTest]:
         return [test for test in super().tests() if test.kind is not None]
 
     def sample(self, split: str, n: int) -> SortednessProblems:

@@ -5,20 +5,20 @@ import random
 import numpy as np
 import pytest
 
-from headcount.data_builders.addition import AdditionCorpus, add_by_oracle
-from headcount.data_builders.addition_options import AdditionOptions
-from headcount.data_builders.columns import (
+from headcount.data_builders.addition.columns import (
     GENERATE,
     KILL,
     PROPAGATE,
-    Problems,
+    AdditionProblems,
     from_integers,
     number_of_digits,
     problem_keys,
     solve,
     to_integers,
 )
-from headcount.data_builders.permutation import TABLE_LIMIT, Permutation
+from headcount.data_builders.addition.options import AdditionOptions
+from headcount.data_builders.addition.permutation import TABLE_LIMIT, Permutation
+from headcount.data_builders.registry import TASKS
 
 
 def carries_on_paper(a: int, b: int, columns: int) -> tuple[list[int], int]:
@@ -39,13 +39,13 @@ def carries_on_paper(a: int, b: int, columns: int) -> tuple[list[int], int]:
 
 
 def test_all_million_three_digit_rows_agree_with_the_oracle():
-    corpus = AdditionCorpus(AdditionOptions(exhaustive=True))
+    corpus = TASKS["addition"].splits(AdditionOptions(exhaustive=True))
     expected = 0
     for table in corpus.tables("exhaustive", "exhaustive"):
         columns = {name: table[name].to_pylist() for name in ("input", "target", "a", "b", "sum")}
         for text, target, a, b, total in zip(*columns.values(), strict=True):
             assert (a, b) == divmod(expected, 1000)
-            assert total == add_by_oracle(a, b)
+            assert total == int(a) + int(b)
             assert text == f"{a:03d}+{b:03d}"
             assert target == f"{total:04d}"
             expected += 1
@@ -56,7 +56,7 @@ def test_carries_and_chains_agree_with_paper():
     rng = random.Random(0)
     problems = [(rng.randrange(10**6), rng.randrange(10**6)) for _ in range(3000)]
     problems += [(999_999, 1), (999_999, 0), (123_456, 876_543), (123_456, 876_544), (0, 0), (555_555, 555_555)]
-    digits = Problems.from_integers(*map(list, zip(*problems, strict=True)), columns=6)
+    digits = AdditionProblems.from_integers(*map(list, zip(*problems, strict=True)), columns=6)
     solution = solve(digits.a, digits.b)
     for row, (a, b) in enumerate(problems):
         carries, longest = carries_on_paper(a, b, 6)
@@ -74,10 +74,10 @@ def test_carries_and_chains_agree_with_paper():
 def test_long_sums_are_exact(columns):
     rng = random.Random(columns)
     a, b = ([rng.randrange(10**columns) for _ in range(20)] + [10**columns - 1] for _ in range(2))
-    digits = Problems.from_integers(a, b, columns)
+    digits = AdditionProblems.from_integers(a, b, columns)
     solution = solve(digits.a, digits.b)
     sums = [int("".join(map(str, row[::-1]))) for row in solution.sum.tolist()]
-    assert sums == [add_by_oracle(*pair) for pair in zip(a, b, strict=True)]
+    assert sums == [int(x) + int(y) for x, y in zip(a, b, strict=True)]
     assert solution.longest_chain.max() <= columns
     full_chain = solve(*(np.array([digits]) for digits in ([9] * columns, [1] + [0] * (columns - 1))))
     assert full_chain.longest_chain[0] == columns
@@ -93,7 +93,7 @@ def test_digits_and_integers_are_inverse():
 def test_keys_tell_problems_apart(columns):
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 10, size=(2, 5000, columns), dtype=np.uint8)
-    there, back = Problems(a, b, np.full(5000, columns)), Problems(b, a, np.full(5000, columns))
+    there, back = AdditionProblems(a, b, np.full(5000, columns)), AdditionProblems(b, a, np.full(5000, columns))
     assert (problem_keys(there, ordered=False) == problem_keys(back, ordered=False)).all()
     differs = (a != b).any(-1)
     assert (problem_keys(there, ordered=True) != problem_keys(back, ordered=True))[differs].all()
@@ -120,6 +120,6 @@ def test_a_large_permutation_looks_random_and_depends_on_the_seed():
 
 def test_operands_must_be_whole_and_fit():
     with pytest.raises(ValueError, match=r"-1 cannot be an operand; expected a whole number >= 0"):
-        Problems.from_integers([-1], [2])
+        AdditionProblems.from_integers([-1], [2])
     with pytest.raises(ValueError, match=r"3 digits; expected at most columns=2"):
-        Problems.from_integers([123], [2], columns=2)
+        AdditionProblems.from_integers([123], [2], columns=2)

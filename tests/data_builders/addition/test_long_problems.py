@@ -1,18 +1,22 @@
-"""Problems of any length: each class is what its sentence says, and all splits of a corpus are exact."""
+"""AdditionProblems of any length: each class is what its sentence says, and all splits of a corpus are exact."""
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from headcount.data_builders.addition import AdditionCorpus
-from headcount.data_builders.addition_options import AdditionOptions
-from headcount.data_builders.carry_groups import sample_addition, shorten_one_operand
-from headcount.data_builders.choices import PROBLEM_CLASSES as DESCRIBED
-from headcount.data_builders.columns import PROPAGATE, number_of_digits, solve
-from headcount.data_builders.long_problems import PROBLEM_CLASSES, long_problems
+from headcount.data_builders.addition.carry_groups import sample_addition, shorten_one_operand
+from headcount.data_builders.addition.choices import PROBLEM_CLASSES as DESCRIBED
+from headcount.data_builders.addition.columns import PROPAGATE, number_of_digits, solve
+from headcount.data_builders.addition.long_problems import PROBLEM_CLASSES
+from headcount.data_builders.addition.options import AdditionOptions
+from headcount.data_builders.registry import TASKS
 
 
 WIDTH, COUNT = 137, 60
+
+
+def long_problems(kind: str, width: int, count: int, seed: int = 0):
+    return TASKS["addition"].test_problems(AdditionOptions(seed=seed), kind, width, count)
 
 
 def test_every_class_is_described():
@@ -45,11 +49,11 @@ def test_classes_are_what_their_sentences_say():
 
 
 def test_a_corpus_has_them_as_configs_with_exact_sums():
-    options = AdditionOptions(digits=2, train=100, validation=0, test=50, hard=0, pairs=0, test_lengths=(3, 60),
-                              long_test=7, answer_order="reversed")  # fmt: skip
-    corpus = AdditionCorpus(options)
+    sizes = {"train": 100, "validation": 0, "test": 50, "hard": 0, "pairs": 0}
+    options = AdditionOptions(digits=2, test_lengths=(3, 60), long_test=7, answer_order="reversed", **sizes)
+    corpus = TASKS["addition"].splits(options)
     for kind in PROBLEM_CLASSES:
-        assert corpus.splits()[kind] == {"test_3": 7, "test_60": 7}
+        assert corpus.sizes()[kind] == {"test_3": 7, "test_60": 7}
         for split, width in (("test_3", 3), ("test_60", 60)):
             for row in pa.concat_tables(corpus.tables(kind, split)).to_pylist():
                 a, b = row["input"].split("+")

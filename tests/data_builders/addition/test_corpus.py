@@ -7,16 +7,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from headcount.data_builders.addition import AdditionCorpus
-from headcount.data_builders.addition_options import AdditionOptions
-from headcount.data_builders.carry_groups import draw_group, group_names, group_size, name_groups, sample_addition
-from headcount.data_builders.carry_pairs import count_pairs
-from headcount.data_builders.columns import Problems, from_integers, problem_keys, solve, to_integers
-from headcount.data_builders.problem_sources import KeySet, share_out
+from headcount.data_builders.addition.carry_groups import (
+    draw_group,
+    group_names,
+    group_size,
+    name_groups,
+    sample_addition,
+)
+from headcount.data_builders.addition.carry_pairs import count_pairs
+from headcount.data_builders.addition.columns import AdditionProblems, from_integers, problem_keys, solve, to_integers
+from headcount.data_builders.addition.options import AdditionOptions
+from headcount.data_builders.addition.problem_sources import share_out
+from headcount.data_builders.key_sets import KeySet
+from headcount.data_builders.registry import TASKS
 
 
 def rows_of(options: AdditionOptions, config: str, split: str) -> list[dict]:
-    return pa.concat_tables(AdditionCorpus(options).tables(config, split)).to_pylist()
+    return pa.concat_tables(TASKS["addition"].splits(options).tables(config, split)).to_pylist()
 
 
 OPTIONS = {
@@ -35,7 +42,7 @@ OPTIONS = {
 @pytest.mark.parametrize("name", OPTIONS)
 def test_no_problem_is_in_two_splits_and_none_is_there_twice(name):
     options = OPTIONS[name]
-    corpus = AdditionCorpus(options)
+    corpus = TASKS["addition"].splits(options)
     seen: dict[object, str] = {}
     for split in ("train", "validation", "test", "hard"):
         rows = rows_of(options, "default", split)
@@ -45,7 +52,7 @@ def test_no_problem_is_in_two_splits_and_none_is_there_twice(name):
             key = (a, b) if options.split_by == "ordered" else frozenset((a, b))
             assert key not in seen, f"{row['input']} is in {seen.get(key)} and {split}"
             seen[key] = split
-    for split in corpus.splits()["pairs"]:
+    for split in corpus.sizes()["pairs"]:
         for row in rows_of(options, "pairs", split):
             for side in ("base", "source"):
                 a, b = int(row[f"{side}_a"]), int(row[f"{side}_b"])
@@ -74,8 +81,8 @@ def test_texts_say_what_the_numbers_say(name):
 
 
 def test_numbers_are_integers_up_to_18_digits_and_text_beyond():
-    assert AdditionCorpus(AdditionOptions(digits=18)).features("default")["sum"].dtype == "int64"
-    assert AdditionCorpus(AdditionOptions(digits=19)).features("default")["sum"].dtype == "string"
+    assert TASKS["addition"].splits(AdditionOptions(digits=18)).features("default")["sum"].dtype == "int64"
+    assert TASKS["addition"].splits(AdditionOptions(digits=19)).features("default")["sum"].dtype == "string"
     for digits in (18, 19):
         for row in rows_of(AdditionOptions(digits=digits), "default", "hard"):
             assert int(row["a"]) + int(row["b"]) == int(row["sum"])
@@ -120,7 +127,7 @@ def test_uniform_training_is_uniform():
 def test_group_sizes_are_exact(columns):
     values = np.arange(10**columns)
     a, b = (grid.ravel() for grid in np.meshgrid(values, values))
-    every = Problems(from_integers(a, columns), from_integers(b, columns), np.full(len(a), columns))
+    every = AdditionProblems(from_integers(a, columns), from_integers(b, columns), np.full(len(a), columns))
     ordered = Counter(name_groups(every).tolist())
     unordered = Counter(name_groups(every[a <= b]).tolist())
     for group in group_names(columns):
@@ -147,7 +154,7 @@ def test_a_group_is_drawn_uniformly():
 
 def test_pairs_differ_in_one_column_and_one_carry():
     for options in (OPTIONS["default"], OPTIONS["exact_digits"], OPTIONS["long"]):
-        corpus = AdditionCorpus(options)
+        corpus = TASKS["addition"].splits(options)
         for split in ("test", "ripple"):
             base, source = corpus.pairs(split)
             rows = rows_of(options, "pairs", split)
@@ -193,7 +200,7 @@ def test_pairs_are_counted_exactly():
 
 def test_the_same_seed_gives_the_same_rows_on_every_machine():
     def digest(options, config, split):
-        table = pa.concat_tables(AdditionCorpus(options).tables(config, split))
+        table = pa.concat_tables(TASKS["addition"].splits(options).tables(config, split))
         return hashlib.sha256(str(table.to_pylist()).encode()).hexdigest()[:16]
 
     found = {
@@ -216,7 +223,7 @@ PINNED = {
 
 
 def test_a_corpus_can_be_read_twice_and_in_any_order():
-    corpus, again = AdditionCorpus(OPTIONS["mixed"]), AdditionCorpus(OPTIONS["mixed"])
+    corpus, again = TASKS["addition"].splits(OPTIONS["mixed"]), TASKS["addition"].splits(OPTIONS["mixed"])
     hard_first = [list(again.tables("default", split)) for split in ("hard", "train", "test")]
     train_first = [list(corpus.tables("default", split)) for split in ("train", "test", "hard")]
     assert hard_first[0] == train_first[2]
@@ -224,13 +231,15 @@ def test_a_corpus_can_be_read_twice_and_in_any_order():
 
 
 def test_problems_made_on_the_fly_can_be_kept_apart_from_held_out_ones():
-    corpus = AdditionCorpus(AdditionOptions())
+    corpus = TASKS["addition"].splits(AdditionOptions())
     for split in ("validation", "test", "hard"):
         assert corpus.is_held_out(corpus.problems(split)).all()
     assert not corpus.is_held_out(corpus.problems("train")).any()
     commuted = corpus.problems("test")
-    assert corpus.is_held_out(Problems(commuted.b, commuted.a, commuted.width)).all()
-    wider = Problems(*(np.pad(digits, ((0, 0), (0, 2))) for digits in (commuted.a, commuted.b)), commuted.width)
+    assert corpus.is_held_out(AdditionProblems(commuted.b, commuted.a, commuted.width)).all()
+    wider = AdditionProblems(
+        *(np.pad(digits, ((0, 0), (0, 2))) for digits in (commuted.a, commuted.b)), commuted.width
+    )
     assert corpus.is_held_out(wider).all()
     wider.a[:, 4] = 1
     assert not corpus.is_held_out(wider).any()
@@ -287,9 +296,8 @@ def test_every_problem_can_be_asked_for_but_not_one_more():
 
 
 def test_long_rows_come_in_chunks():
-    chunks = [
-        table.num_rows for table in AdditionCorpus(AdditionOptions(digits=6, train=300_000)).tables("default", "train")
-    ]
+    corpus = TASKS["addition"].splits(AdditionOptions(digits=6, train=300_000))
+    chunks = [table.num_rows for table in corpus.tables("default", "train")]
     assert sum(chunks) == 300_000
     assert max(chunks) <= 1 << 17
 
@@ -303,4 +311,4 @@ def test_key_set_and_shares():
     assert not keys.contains(rng.integers(0, 1 << 63, size=5000, dtype=np.uint64)).any()
     assert share_out(10, [1, 100, 100]) == [1, 5, 4]
     assert share_out(10, [1, 2, 3]) == [1, 2, 3]
-    assert len(np.unique(problem_keys(AdditionCorpus(AdditionOptions()).problems("train"), False))) == 10_000
+    assert len(np.unique(problem_keys(TASKS["addition"].splits(AdditionOptions()).problems("train"), False))) == 10_000

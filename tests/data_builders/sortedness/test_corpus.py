@@ -7,19 +7,27 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from headcount.data_builders.sortedness import KIND_NAMES, MIXTURE, draw_sorted, is_sorted, move, sample_sortedness
-from headcount.data_builders.sortedness_corpus import SortednessCorpus, SortednessOptions
+from headcount.data_builders.registry import TASKS
+from headcount.data_builders.sortedness.options import SortednessOptions
+from headcount.data_builders.sortedness.sequences import (
+    KIND_NAMES,
+    MIXTURE,
+    draw_sorted,
+    is_sorted,
+    move,
+    sample_sortedness,
+)
 
 
 SMALL = SortednessOptions(train=4000, validation=600, test=200, test_lengths=(8, 12, 16, 64))
 
 
 def rows_of(options: SortednessOptions, config: str, split: str) -> list[dict]:
-    return pa.concat_tables(SortednessCorpus(options).tables(config, split)).to_pylist()
+    return pa.concat_tables(TASKS["sortedness"].splits(options).tables(config, split)).to_pylist()
 
 
 def test_labels_kinds_and_positions_are_right_in_every_split():
-    for config, sizes in SortednessCorpus(SMALL).splits().items():
+    for config, sizes in TASKS["sortedness"].splits(SMALL).sizes().items():
         for split, size in sizes.items():
             rows = rows_of(SMALL, config, split)
             assert len(rows) == size
@@ -84,7 +92,7 @@ def logistic_regression_accuracy(features: np.ndarray, labels: np.ndarray) -> fl
 @pytest.mark.parametrize("kind", ["shuffle", "swap", "move"])
 def test_a_classifier_on_value_histograms_stays_at_chance(kind):
     batch = sample_sortedness(np.random.default_rng(1), 8_000, 12, {kind: 1.0})
-    values, labels = batch["values"], batch["label"]
+    values, labels = batch.values, batch.label
     histogram = np.stack([(values == value).sum(1) for value in range(100)], 1).astype(float)
     moments = np.stack([values.mean(1), values.std(1), values.min(1), values.max(1), np.ptp(values, axis=1)], 1)
     ties = np.stack([(np.diff(np.sort(values, 1), axis=1) == step).sum(1) for step in range(4)], 1)
@@ -97,13 +105,13 @@ def test_a_classifier_on_value_histograms_stays_at_chance(kind):
 def test_no_training_row_shares_its_values_with_a_held_out_row():
     # Short sequences from narrow ranges, where overlaps would be common.
     options = SortednessOptions(min_length=4, max_length=5, test_lengths=(4, 5), test=400, train=6000, validation=400)
-    corpus = SortednessCorpus(options)
+    corpus = TASKS["sortedness"].splits(options)
 
     def multisets(config, split):
         return {tuple(sorted(row["values"])) for row in rows_of(options, config, split)}
 
     tests = set().union(
-        *(multisets(config, split) for config, sizes in corpus.splits().items() for split in sizes if "test" in split)
+        *(multisets(config, split) for config, sizes in corpus.sizes().items() for split in sizes if "test" in split)
     )
     validation, train = multisets("default", "validation"), multisets("default", "train")
     assert not train & tests
@@ -122,14 +130,14 @@ def test_lengths_too_short_to_keep_apart_are_reported():
 @pytest.mark.parametrize("kind", ["shuffle", "swap"])
 def test_sequences_of_two_work(kind):
     batch = sample_sortedness(np.random.default_rng(0), 1000, 2, {kind: 1.0})
-    assert (is_sorted(batch["values"]) == batch["label"]).all()
-    assert batch["label"].sum() == 500
+    assert (is_sorted(batch.values) == batch.label).all()
+    assert batch.label.sum() == 500
 
 
 def test_a_move_goes_two_places_or_more():
     values = np.tile(np.arange(8, dtype=np.uint8) * 3, (2000, 1))
     batch = sample_sortedness(np.random.default_rng(0), 2000, 3, {"move": 1.0})
-    assert batch["violations"][batch["label"] == 0].max() == 1
+    assert batch.violations[batch.label == 0].max() == 1
     moved = move(np.random.default_rng(0), values)
     far = [max(abs(place - value // 3) for place, value in enumerate(row)) for row in moved.tolist()]
     assert min(far) >= 2
