@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ...data_builders.corpus import Corpus
 from ...data_builders.examples import tensors
-from ...data_builders.tasks import Problems, Task, Test
+from ...data_builders.tasks import Problems, SplitTest, Task
 from ...metrics.classes import class_rates
 from ...modeling.position_schemes import no_room
 from ...records.intervals import mean_with_interval, rate
@@ -101,7 +101,7 @@ def check_lengths(task: Task, longest_trained: int, lengths: Iterable[int]) -> N
         )
 
 
-def held_out_tests(corpus: Corpus) -> dict[tuple[str, int], Test]:
+def held_out_tests(corpus: Corpus) -> dict[tuple[str, int], SplitTest]:
     """(class, length) -> the test of it that the corpus keeps out of training, for training lengths."""
     first, last = corpus.task.trained_lengths(corpus.options)
     return {
