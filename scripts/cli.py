@@ -8,7 +8,7 @@ import typer
 
 from .. import __version__
 from . import data, env, evaluate, extrapolate, heads, ls, prune, push, report, study, train
-from .memory import keep_freed_memory
+from ..records.memory import keep_freed_memory
 
 
 app = typer.Typer(

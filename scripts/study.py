@@ -14,7 +14,7 @@ import typer
 
 
 if TYPE_CHECKING:
-    from ..data_builders.tasks import Task
+    from ..data_builders.tasks import Study, Task
     from .steps import Step
 
 COURSE = ("addition", "sortedness")  # heads of the first, lengths of the second: the two parts of the course work
@@ -62,12 +62,12 @@ def plan(trained: "Task", tested: "Task", output: Path, quick: bool, workers: in
     """
     from .steps import Step
 
-    own, seeds = trained.study, range(2 if quick else 3)
+    own, seeds = study_of(trained), range(2 if quick else 3)
     recipes = (own.quick_recipe,) if quick else own.recipes
     settings = tuple(word for value in own.quick_settings for word in ("--set", value)) if quick else ()
     runs, data, half = output / "runs", output / "data", max(1, workers // 2)
     length = ("extrapolate", "--task", tested.name, "--output", str(output / "length"))
-    length += ("--quick",) if quick else tested.study.length_options
+    length += ("--quick",) if quick else study_of(tested).length_options
     steps = [Step("extrapolate", (*length, "--workers", str(half)), (90 if quick else 500) / half, cores=half)]
     for name in recipes:
         folder = str(data / name)
@@ -92,3 +92,9 @@ def plan(trained: "Task", tested: "Task", output: Path, quick: bool, workers: in
     steps.append(Step("publish", card, 15, (*seeds_trained, "heads")))
     everything = tuple(step.name for step in steps)
     return [*steps, Step("report", ("report", str(output)), 10, everything)]
+
+
+def study_of(task: "Task") -> "Study":
+    if task.study is None:
+        raise ValueError(f"the task {task.name} does not say what to train; expected its `study`, or another task.")
+    return task.study

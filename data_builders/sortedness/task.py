@@ -128,6 +128,11 @@ class Sortedness(Task[SortednessProblems]):
         ordered = SortednessProblems(np.sort(swapped.values, axis=-1), swapped.length, none, none - 1, none)
         return Contrast(ordered, swapped, swapped.position)
 
+    def decisive_place(self, problems: SortednessProblems) -> NDArray[np.int64]:
+        """Of the kinds with exactly one violation, where it is."""
+        has_one = ~np.isin(problems.kind, [KIND_NAMES.index(name) for name in ("sorted", "shuffle")])
+        return np.where(has_one, problems.position, -1)
+
     def splits(self, options: SortednessOptions) -> SortednessCorpus:
         return SortednessCorpus(self, options)
 
