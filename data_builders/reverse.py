@@ -50,12 +50,14 @@ TEXTS = Texts(
     length="letters",
     problems="strings",
     kinds="strings",
+    kind_noun="strings",
+    place="letter of the answer",
     facts={"length": "length", "repeats": "letters that come again"},
     kinds_text="; ".join(f"`{name}`: {says}" for name, says in CLASSES.items()) + ".",
     data=DataCard(
         summary="Strings of letters, and the same strings backwards.",
-        method="Letters are drawn uniformly and may come again. No string of `train` is in `validation` or `test`, and "
-        "none is in both of these; the classes at longer lengths are drawn by themselves.",
+        method="Letters are drawn uniformly and may come again. No string of `train` is in `validation` or `test`, "
+        "and none is in both of these; the classes at longer lengths are drawn by themselves.",
         limits="Strings of one length are as many as 26 to the power of that length: short ones are soon used up.",
         columns={
             "": {

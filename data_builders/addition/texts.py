@@ -111,7 +111,9 @@ TEXTS = Texts(
     summary=summary,
     reads=reads,
     length="digits",
+    place="digit of the answer",
     facts={"longest_chain": "longest carry chain", "group": "carry group", "carry": "carry"},
+    main_facts=("group",),
     splits={
         "test": "all numbers equally likely",
         "hard": "equal shares of the groups, as far as problems exist",

@@ -1,55 +1,35 @@
-"""How far each variant of addition goes, in sentences. Each function: rows of one analysis and their file -> findings.
+"""How far each variant goes, for tasks that answer with a sequence, in sentences.
 
-A variant that never fitted its training lengths says nothing about longer ones, and is never compared there.
+Each function: rows of one analysis and their file -> findings. An answer is right or wrong as a whole, so a variant
+must hold on every class of problems. One that never fitted its training lengths says nothing about longer ones, and is
+never compared there.
 """
 
-from .length_findings import MOST, longest_tested
-from .wording import Finding, apart, counted, listed, percent, share
+from ...records.rows import Row, Rows
+from ..length_rows import MOST, cell, cells_of, longest_tested, task_of_rows, training_lengths, unit_of
+from ..wording import Finding, apart, counted, listed, percent, share
+from .mathematics import mathematics_holds
 
 
-KIND_TITLES = {
-    "random": "random digits",
-    "carry_dense": "nine columns of ten sum to nine",
-    "full_chain": "one carry through every column",
-    "all_nines": "every column sums to nine, no carry",
-    "unequal": "operands of different lengths",
-    "leading_zeros": "both operands shorter than written",
-}
-WHOLE = "whole"  # the variant that the others are compared with
+WHOLE = "the recipe as it stands"  # what the variant says that the others are compared with
 
 
-def by_variant(rows: list[dict]) -> dict[str, list[dict]]:
-    """Variant -> its summary rows, one per class of problems."""
-    found: dict[str, list[dict]] = {}
-    for row in rows:
-        found.setdefault(row["variant"], []).append(row)
-    return found
-
-
-def reach(rows: list[dict]) -> list[int]:
-    """By seed, the most digits up to which one variant holds on every class of problems; 0 where it never fitted."""
+def reach(rows: Rows) -> list[int]:
+    """By seed, the length up to which one variant holds on every class of problems; 0 where it never fitted."""
     return [min(row["holds_to"][str(seed)] for row in rows) for seed in rows[0]["seeds"]]
 
 
-def is_fitted(rows: list[dict]) -> bool:
-    return rows[0]["fitted"] == len(rows[0]["seeds"])
+def problems_of(rows: Rows) -> str:
+    return task_of_rows(rows).texts.problems
 
 
-def training_lengths(rows: list[dict]) -> str:
-    spans = list(dict.fromkeys(tuple(row["trained"]) for row in rows))
-    texts = [f"{first:,} to {last:,}" if first < last else f"{last:,}" for first, last in spans]
-    return f"of {listed(texts)} digits"
+def is_fitted(rows: Rows) -> bool:
+    return rows[0]["learned"] == len(rows[0]["seeds"])
 
 
-def as_in_summary(rows: list[dict], summary: list[dict]) -> list[dict]:
-    """Rows with their variants in the order of the summary, which has the recipe as it stands first."""
-    order = list(dict.fromkeys(row["variant"] for row in (*summary, *rows)))
-    return sorted(rows, key=lambda row: order.index(row["variant"]))
-
-
-def span(numbers: list[int]) -> str:
+def span(numbers: list[int], unit: str) -> str:
     low, high = min(numbers), max(numbers)
-    return f"{high:,} digits" if low == high else f"{low:,} to {high:,} digits by seed"
+    return f"{high:,} {unit}" if low == high else f"{low:,} to {high:,} {unit} by seed"
 
 
 def first_ones(texts: list[str]) -> str:
@@ -57,35 +37,36 @@ def first_ones(texts: list[str]) -> str:
     return "; ".join([*texts[:MOST], *more])
 
 
-def by_hand(rows: list[dict]) -> str:
+def by_hand(rows: Rows) -> str:
     """A sentence on what is built into which variants."""
     variants: dict[str, list[str]] = {}
-    for variant, own in by_variant(rows).items():
+    for variant, own in cells_of(rows).items():
         variants.setdefault(listed(own[0]["built_in"]) if own[0]["built_in"] else "nothing", []).append(variant)
     return f" Built in by hand: {'; '.join(f'{what} ({listed(names, MOST)})' for what, names in variants.items())}."
 
 
-def fitted_in_distribution(rows: list[dict], source: str) -> list[Finding]:
-    variants = by_variant(rows)
-    always = [name for name, own in variants.items() if is_fitted(own)]
-    never = [name for name, own in variants.items() if own[0]["fitted"] == 0]
+def fitted_in_distribution(rows: Rows, source: str) -> list[Finding]:
+    variants = cells_of(rows)
+    measured = {name: own for name, own in variants.items() if own[0]["in_distribution"] is not None}
+    always = [name for name, own in measured.items() if is_fitted(own)]
+    never = [name for name, own in measured.items() if own[0]["learned"] == 0]
     text = (
         f"Before it can go far, a model must fit: {len(always)} of {counted(len(variants), 'variant')} "
-        f"{'reaches' if len(always) == 1 else 'reach'} 99 % exact match on held-out problems {training_lengths(rows)} "
-        "in every seed"
+        f"{'reaches' if len(always) == 1 else 'reach'} 99 % exact match on held-out "
+        f"{problems_of(rows)} {training_lengths(rows)} in every seed"
     )
     if always:
         text += f" ({listed(always, MOST)})"
     if never:
-        text += (
-            f", {len(never)} in none ({listed(never, MOST)}: never fitted, which says nothing about longer numbers)"
-        )
+        text += f", {len(never)} in none ({listed(never, MOST)}: never fitted, which says nothing about longer ones)"
+    if len(measured) < len(variants):
+        text += f", {len(variants) - len(measured)} were not measured there"
     return [Finding(f"{len(always)} of {len(variants)}", f"{text}.{by_hand(rows)}", source)]
 
 
-def holds_to_the_longest(rows: list[dict], source: str) -> list[Finding]:
+def holds_to_the_longest(rows: Rows, source: str) -> list[Finding]:
     """Variants at 99 % or more on every class at every tested length, and in how many seeds."""
-    variants, longest = by_variant(rows), longest_tested(rows)
+    variants, longest = cells_of(rows), longest_tested(rows)
     far = {name: own for name, own in variants.items() if longest and longest in reach(own)}
     if not far:
         return []
@@ -93,39 +74,41 @@ def holds_to_the_longest(rows: list[dict], source: str) -> list[Finding]:
     for name, own in far.items():
         count = len(own[0]["seeds"])
         seeds = f"{reach(own).count(longest)} of {counted(count, 'seed')}"
-        seeds += "" if is_fitted(own) else f" ({count - own[0]['fitted']} never fitted)"
+        seeds += "" if is_fitted(own) else f" ({count - own[0]['learned']} never fitted)"
         figures = {row["kind"]: row["accuracy"][str(longest)] for row in own if str(longest) in row["accuracy"]}
         kind = min(figures, key=lambda kind: figures[kind]["value"])
         each.append(f"{name}, {seeds}, with {share(figures[kind])} at {longest:,} on {kind}")
     text = (
         f"{len(far)} of {counted(len(variants), 'variant')} {'stays' if len(far) == 1 else 'stay'} at 99 % exact "
-        f"match or more at every tested length up to {longest:,} digits, on every class of problems (here the "
-        f"weakest, over the seeds measured there): {first_ones(each)}."
+        f"match or more at every tested length up to {longest:,} {unit_of(rows)}, on every class of problems (here "
+        f"the weakest, over the seeds measured there): {first_ones(each)}."
     )
     return [Finding(f"{longest:,}", text + by_hand([row for own in far.values() for row in own]), source)]
 
 
-def holds_farthest(rows: list[dict], source: str) -> list[Finding]:
+def holds_farthest(rows: Rows, source: str) -> list[Finding]:
     """Where none holds to the longest length: what goes farthest, by the worst seed among those that fitted."""
     longest = longest_tested(rows)
-    reached = {name: [digits for digits in reach(own) if digits] for name, own in by_variant(rows).items()}
+    reached = {name: [digits for digits in reach(own) if digits] for name, own in cells_of(rows).items()}
     fitted = {name: digits for name, digits in reached.items() if digits}
     if not fitted or any(longest in digits for digits in fitted.values()):
         return []
     farthest = max(min(digits) for digits in fitted.values())
     names = [name for name, digits in fitted.items() if min(digits) == farthest]
     text = (
-        f"No variant stays at 99 % exact match on every class of problems up to {longest:,} digits; in the worst seed "
-        f"of those that fitted, {listed(names, MOST)} {'holds' if len(names) == 1 else 'hold'} up to {farthest:,}."
+        f"No variant stays at 99 % exact match on every class of problems up to {longest:,} {unit_of(rows)}; in the "
+        f"worst seed of those that fitted, {listed(names, MOST)} {'holds' if len(names) == 1 else 'hold'} up to "
+        f"{farthest:,}."
     )
-    return [Finding(f"{farthest:,}", text + by_hand([row for row in rows if row["variant"] in names]), source)]
+    return [Finding(f"{farthest:,}", text + by_hand([row for row in rows if cell(row) in names]), source)]
 
 
-def against_the_whole(rows: list[dict], source: str) -> list[Finding]:
+def against_the_whole(rows: Rows, source: str) -> list[Finding]:
     """What a change does to the recipe: only of variants that fitted in every seed, where the intervals lie apart."""
-    fitted = {name: own for name, own in by_variant(rows).items() if is_fitted(own)}
-    whole = fitted.pop(WHOLE, None)
-    found = []
+    fitted = {name: own for name, own in cells_of(rows).items() if is_fitted(own)}
+    names = [name for name, own in fitted.items() if own[0]["says"] == WHOLE]
+    whole = fitted.pop(names[0]) if names else None
+    found, unit = [], unit_of(rows)
     for name, own in fitted.items() if whole else ():
         for side, verb in ((-1, "falls short of"), (1, "does better than")):
             place = first_apart(own, whole, side)
@@ -133,19 +116,20 @@ def against_the_whole(rows: list[dict], source: str) -> list[Finding]:
                 length, row, other = place
                 figure = row["accuracy"][length]
                 text = (
-                    f"{name} ({row['changes']}) {verb} the recipe as it stands: {share(figure)} against "
-                    f"{share(other['accuracy'][length])} at {int(length):,} digits on {row['kind']}. It holds up to "
-                    f"{span(reach(own))}, the recipe up to {span(reach(whole))}."
+                    f"{name} ({row['says']}) {verb} the recipe as it stands: {share(figure)} against "
+                    f"{share(other['accuracy'][length])} at {int(length):,} {unit} on {row['kind']}. It holds up to "
+                    f"{span(reach(own), unit)}, the recipe up to {span(reach(whole), unit)}."
                 )
                 if row["trained"] != other["trained"]:
                     text += (
-                        f" It was trained on numbers {training_lengths(own)}, the recipe {training_lengths(whole)}."
+                        f" It was trained on {problems_of(rows)} {training_lengths(own)}, the recipe "
+                        f"{training_lengths(whole)}."
                     )
                 found.append(Finding(percent(figure["value"], 1), text + by_hand([*own, *whole]), source))
     return found
 
 
-def first_apart(rows: list[dict], whole: list[dict], side: int) -> tuple[str, dict, dict] | None:
+def first_apart(rows: Rows, whole: Rows, side: int) -> tuple[str, Row, Row] | None:
     """The shortest length at which a variant lies on that side of the whole recipe, with the rows of that class.
 
     A seed with nothing right is spared longer lengths, so only lengths at which all seeds were measured are compared.
@@ -162,7 +146,7 @@ def first_apart(rows: list[dict], whole: list[dict], side: int) -> tuple[str, di
     return min(places, key=lambda at: (int(at[0]), -side * at[1]["accuracy"][at[0]]["value"]), default=None)
 
 
-def generated_as_decided(rows: list[dict], source: str) -> list[Finding]:
+def generated_as_decided(rows: Rows, source: str) -> list[Finding]:
     """Does `generate()` write what one parallel pass says it would?"""
     asked, differ = sum(row["n"] for row in rows), sum(row["disagree"] for row in rows)
     text = "One parallel pass decides what is right, and generate(), token by token, "
@@ -174,7 +158,8 @@ def generated_as_decided(rows: list[dict], source: str) -> list[Finding]:
     return [Finding(f"{differ:,} of {asked:,}", text, source)]
 
 
-ADDITION_FINDINGS = {
+SEQUENCE_LENGTH_FINDINGS = {
     "summary": (fitted_in_distribution, holds_to_the_longest, holds_farthest, against_the_whole),
     "generated": (generated_as_decided,),
+    "mathematics": (mathematics_holds,),
 }

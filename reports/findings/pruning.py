@@ -1,17 +1,18 @@
 """What is left when heads are removed for good, in sentences. Each function: rows and their file -> findings."""
 
-from .wording import Finding, apart, drop, percent, points, share
+from ...records.rows import Rows, only, select, values_of
+from ..wording import Finding, apart, drop, percent, points, share
 
 
 ALLOWED = 0.01  # the joint drop up to which removals count as harmless, as for one head
 
 
-def tested(rows: list[dict]) -> dict[str, dict]:
+def tested(rows: Rows) -> dict[str, dict]:
     """Model -> its row on the test data."""
-    return {row["model"]: row for row in rows if row.get("split") == "test"}
+    return {row["model"]: row for row in select(rows, study="pruning", split="test")}
 
 
-def harmless_does_not_add_up(rows: list[dict], source: str) -> list[Finding]:
+def harmless_does_not_add_up(rows: Rows, source: str) -> list[Finding]:
     together, intact = (tested(rows).get(name) for name in ("all harmless one at a time", "intact"))
     if not together or not intact or together["removed"] < 2 or together["drop"]["interval"][0] <= ALLOWED:
         return []
@@ -23,14 +24,14 @@ def harmless_does_not_add_up(rows: list[dict], source: str) -> list[Finding]:
     return [Finding(points(together["drop"]["value"]), text, source)]
 
 
-def removed_together(rows: list[dict], source: str) -> list[Finding]:
+def removed_together(rows: Rows, source: str) -> list[Finding]:
     """How many can go jointly without fine-tuning, on the validation data on which they were chosen."""
-    curve = [r for r in rows if r.get("split") == "validation" and not r["fine_tuned"] and r.get("kept")]
+    curve = select(rows, split="validation", fine_tuned=False, kept=True)
     within = [row for row in curve if row["drop"]["value"] <= ALLOWED]
-    heads = next((row["n"] for row in rows if row["metric"] == "harmless_one_at_a_time"), None)
-    if not within or heads is None:
+    one_at_a_time = only(rows, metric="harmless_one_at_a_time")
+    if not within or one_at_a_time is None:
         return []
-    last = max(within, key=lambda row: row["removed"])
+    last, heads = max(within, key=lambda row: row["removed"]), one_at_a_time["n"]
     text = (
         f"Chosen jointly and without any further training, {last['removed']} of {heads} heads can go within one "
         f"point: {share(last)} on the validation data on which they were chosen."
@@ -38,12 +39,12 @@ def removed_together(rows: list[dict], source: str) -> list[Finding]:
     return [Finding(f"{last['removed']} of {heads}", text, source)]
 
 
-def pruned_model(rows: list[dict], source: str) -> list[Finding]:
+def pruned_model(rows: Rows, source: str) -> list[Finding]:
     models = tested(rows)
     if "pruned" not in models or "intact" not in models:
         return []
     pruned, intact = models["pruned"], models["intact"]
-    tuned = next((row["finetune_steps"] for row in rows if "finetune_steps" in row), None)
+    tuned = next(iter(values_of(select(rows, fine_tuned=True), "finetune_steps")), None)
     how = f"with {tuned} steps of training after each" if tuned else "without further training"
     loses = pruned["drop"]["interval"][0] > 0
     text = (
@@ -55,7 +56,7 @@ def pruned_model(rows: list[dict], source: str) -> list[Finding]:
     return [Finding(percent(pruned["value"]), text, source)]
 
 
-def pruned_against_control(rows: list[dict], source: str) -> list[Finding]:
+def pruned_against_control(rows: Rows, source: str) -> list[Finding]:
     """One seed of each: says so, and says nothing more than the intervals do."""
     models = tested(rows)
     if "pruned" not in models or "control" not in models:

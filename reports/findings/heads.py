@@ -2,17 +2,16 @@
 
 from collections import Counter
 
-from .wording import Finding, counted, drop, listed, percent, points, share
+from ...records.rows import Rows, select, values_of
+from ..head_rows import measure_of, number_drops, whole_drops
+from ..wording import Finding, counted, drop, listed, percent, points, share
 
 
 CERTAIN = 0.05  # Holm's p below which a head's drop counts
+QUIET = 0.01  # share of flips without any intervention up to which a control needs no word
 
 
-def whole_drops(rows: list[dict], mode: str = "zero") -> list[dict]:
-    return [row for row in rows if row.get("mode") == mode and "class" in row]
-
-
-def classes_of_heads(rows: list[dict], source: str) -> list[Finding]:
+def classes_of_heads(rows: Rows, source: str) -> list[Finding]:
     drops = whole_drops(rows)
     if not drops:
         return []
@@ -27,7 +26,7 @@ def classes_of_heads(rows: list[dict], source: str) -> list[Finding]:
     return [Finding(f"{count['critical']} of {len(drops)}", text, source)]
 
 
-def costliest_head(rows: list[dict], source: str) -> list[Finding]:
+def costliest_head(rows: Rows, source: str) -> list[Finding]:
     drops = whole_drops(rows)
     if not drops:
         return _costliest_by_number(rows, source)
@@ -41,22 +40,21 @@ def costliest_head(rows: list[dict], source: str) -> list[Finding]:
     return [Finding(points(row["value"]), text, source)]
 
 
-def _costliest_by_number(rows: list[dict], source: str) -> list[Finding]:
+def _costliest_by_number(rows: Rows, source: str) -> list[Finding]:
     """The same for a measure that is no share, such as the likelihood of a text."""
-    drops = [row for row in rows if row.get("mode") == "zero" and "rank" in row and "p_holm" in row]
-    row = max(drops, key=lambda row: row["value"], default=None)
-    if row is None or row["p_holm"] >= CERTAIN:
+    row = max(number_drops(rows), key=lambda row: row["value"], default=None)
+    if row is None or row["interval"] is None or row["p_holm"] >= CERTAIN:  # one example alone has no interval
         return []
     low, high = row["interval"]
-    measure = row["metric"].removesuffix("_drop").replace("_", " ")
     text = (
-        f"No head costs more in this test than {row['head']}: without it the {measure} falls by {row['value']:.4f} "
-        f"(95 % interval {low:.4f} to {high:.4f}, n = {row['n']:,}) from {row['intact']['value']:.4f}."
+        f"No head costs more in this test than {row['head']}: without it the {measure_of(row)} falls by "
+        f"{row['value']:.4f} (95 % interval {low:.4f} to {high:.4f}, n = {row['n']:,}) from "
+        f"{row['intact']['value']:.4f}."
     )
     return [Finding(f"{row['value']:.4f}", text, source)]
 
 
-def ablation_modes_differ(rows: list[dict], source: str) -> list[Finding]:
+def ablation_modes_differ(rows: Rows, source: str) -> list[Finding]:
     """Heads that only zero ablation calls critical or important: what they add is a constant."""
     zero = {row["head"]: row for row in whole_drops(rows)}
     mean = {row["head"]: row for row in whole_drops(rows, "mean")}
@@ -71,52 +69,64 @@ def ablation_modes_differ(rows: list[dict], source: str) -> list[Finding]:
     ]
     if not constant:
         return []
-    each = listed([
+    words = [
         f"{head} costs {drop(zero[head])} set to zero and {drop(mean[head])} set to its mean" for head in constant
-    ])  # fmt: skip
+    ]
+    each = listed(words)
     adds = "adds" if len(constant) == 1 else "add"
     text = f"What {counted(len(constant), 'head')} {adds} for the model is a constant: {each}."
     return [Finding(counted(len(constant), "head"), text, source)]
 
 
-def carry_heads(rows: list[dict], source: str) -> list[Finding]:
-    """Heads for which both kinds of evidence agree; else those that only interchange speaks for; else that none is."""
+def variable_heads(rows: Rows, source: str) -> list[Finding]:
+    """By variable: heads for which both kinds of evidence agree; else those that only interchange speaks for; else
+    that none is.
+    """
     found = []
-    for row in sorted(rows, key=lambda row: -row["carry_flip"]["value"]):
-        if row["role"] != "carry head":
-            continue
-        text = (
-            f"{row['head']} carries the carry. Its output, taken from a problem that differs only in one carry, moves "
-            f"that carry in {share(row['carry_flip'])} of pairs; and switching the head off costs "
-            f"{drop(row['carry_excess'])} more on problems with a carry than on problems without."
-        )
-        found.append(Finding(percent(row["carry_flip"]["value"], 1), text, source))
-    return found or _half_proven(rows, source) or _no_carry_head(rows, source)
-
-
-def _half_proven(rows: list[dict], source: str) -> list[Finding]:
-    found = []
-    moving = [row for row in rows if row["moves_the_carry"]]
-    for row in sorted(moving, key=lambda row: -row["carry_flip"]["value"]):
-        text = (
-            f"{row['head']} moves the carry in {share(row['carry_flip'])} of pairs, but that it is needed for carries "
-            "more than for the rest is not shown: switching it off costs "
-            f"{drop(row['carry_excess'])} more on problems with a carry than on problems without."
-        )
-        found.append(Finding(percent(row["carry_flip"]["value"], 1), text, source))
+    for name in values_of(rows, "variable"):
+        own = sorted(select(rows, variable=name), key=lambda row: -row["flip"]["value"])
+        found += _proven(own, name, source) or _half_proven(own, name, source) or _no_head(own, source)
     return found
 
 
-def _no_carry_head(rows: list[dict], source: str) -> list[Finding]:
-    most = max(rows, key=lambda row: row["carry_flip"]["value"])
+def _proven(rows: Rows, name: str, source: str) -> list[Finding]:
+    found = []
+    for row in select(rows, role=f"{name} head"):
+        text = (
+            f"{row['head']} carries the {name}. Its output, taken from a problem that differs only in one {name}, "
+            f"moves that {name} in {share(row['flip'])} of pairs; and switching the head off costs "
+            f"{drop(row['excess'])} more on problems with a {name} than on problems without."
+        )
+        found.append(Finding(percent(row["flip"]["value"], 1), text, source))
+    return found
+
+
+def _half_proven(rows: Rows, name: str, source: str) -> list[Finding]:
+    found = []
+    for row in select(rows, moves=True):
+        text = (
+            f"{row['head']} moves the {name} in {share(row['flip'])} of pairs, but that it is needed where there is a "
+            f"{name} more than for the rest is not shown"
+        )
+        if row["excess"] is not None:
+            text += (
+                f": switching it off costs {drop(row['excess'])} more on problems with a {name} than on problems "
+                "without"
+            )
+        found.append(Finding(percent(row["flip"]["value"], 1), f"{text}.", source))
+    return found
+
+
+def _no_head(rows: Rows, source: str) -> list[Finding]:
+    most = max(rows, key=lambda row: row["flip"]["value"])
     text = (
-        "No single head was found to bring the carry to the answer. The one that comes closest, "
-        f"{most['head']}, moves it in {share(most['carry_flip'])} of pairs."
+        f"No single head was found to bring the {most['variable']} to the answer. The one that comes closest, "
+        f"{most['head']}, moves it in {share(most['flip'])} of pairs."
     )
     return [Finding("no head", text, source)]
 
 
-def aligned_heads(rows: list[dict], source: str) -> list[Finding]:
+def aligned_heads(rows: Rows, source: str) -> list[Finding]:
     heads = [row for row in rows if row["role"] == "aligner" and row["same_column"]]
     if not heads:
         return []
@@ -133,18 +143,22 @@ def aligned_heads(rows: list[dict], source: str) -> list[Finding]:
     return [Finding(counted(len(heads), "head"), text, source)]
 
 
-def control_of_interchange(rows: list[dict], source: str) -> list[Finding]:
-    control = next(
-        (r for r in rows if r["head"] == "none" and r["metric"] == "carry_flip" and "column" not in r), None
-    )
-    if control is None or control["value"] <= 0.01:
-        return []  # a quiet control is shown in the table; a noisy one must be said
-    text = f"Read the carry figures with care: without any intervention {share(control)} of pairs already flip."
-    return [Finding(percent(control["value"], 1), text, source)]
+def control_of_interchange(rows: Rows, source: str) -> list[Finding]:
+    found = []
+    for control in select(rows, scope={}, study="interchange", head="none"):
+        # A quiet control is shown in the table; a noisy one must be said.
+        if control["metric"] == f"{control['variable']}_flip" and control["value"] > QUIET:
+            text = (
+                f"Read the {control['variable']} figures with care: without any intervention {share(control)} of "
+                "pairs already flip."
+            )
+            found.append(Finding(percent(control["value"], 1), text, source))
+    return found
 
 
-def gradient_agrees(rows: list[dict], source: str) -> list[Finding]:
-    row = next((r for r in rows if r.get("with") == "exact_match_drop" or r.get("with") == "accuracy_drop"), None)
+def gradient_agrees(rows: Rows, source: str) -> list[Finding]:
+    agreements = select(rows, study="agreement", metric="rank_correlation")
+    row = next((row for row in agreements if row["with"] in ("exact_match_drop", "accuracy_drop")), None)
     if row is None or row["value"] is None:  # heads that all cost the same have no order
         return []
     text = (
@@ -154,7 +168,7 @@ def gradient_agrees(rows: list[dict], source: str) -> list[Finding]:
     return [Finding(f"ρ = {row['value']:.2f}".replace("-", "−"), text, source)]
 
 
-def switched_off_repairs(rows: list[dict], source: str) -> list[Finding]:
+def switched_off_repairs(rows: Rows, source: str) -> list[Finding]:
     """Examples that the intact model gets wrong and an ablated one right."""
     wrong = {row["example"]: row for row in rows if row["head"] is None and not row["right"]}
     repaired: dict[int, list[str]] = {}
@@ -174,8 +188,8 @@ def switched_off_repairs(rows: list[dict], source: str) -> list[Finding]:
     return [Finding(f"{len(repaired)} of {len(wrong)}", text, source)]
 
 
-def best_ranking(rows: list[dict], source: str) -> list[Finding]:
-    regrets = sorted((r for r in rows if r["metric"] == "mean_regret"), key=lambda row: row["value"])
+def best_ranking(rows: Rows, source: str) -> list[Finding]:
+    regrets = sorted(select(rows, metric="mean_regret"), key=lambda row: row["value"])
     if len(regrets) < 2:
         return []
     each = listed([f"{row['ranking'].replace('_', ' ')} {points(row['value'])}" for row in regrets])
@@ -188,7 +202,7 @@ def best_ranking(rows: list[dict], source: str) -> list[Finding]:
 
 HEAD_FINDINGS = {
     "ablation": (classes_of_heads, costliest_head, ablation_modes_differ),
-    "carry_atlas": (carry_heads, aligned_heads),
+    "atlas": (variable_heads, aligned_heads),
     "interchange": (control_of_interchange,),
     "toggles": (switched_off_repairs,),
     "gradient": (gradient_agrees,),

@@ -1,4 +1,4 @@
-// The grid of heads: colour by a measure, look at a map, switch a head off (reports/head_view.py).
+// The grid of heads: colour by a measure, look at a map, switch a head off (reports/page/head_view.py).
 const UNITS = {
   points: (value) => `${(100 * value).toFixed(1)} points`.replace("-", "−"),
   share: (value) => percentText(value, 1),
@@ -225,7 +225,7 @@ function makeHeads(view, host) {
   // Characters of an answer that differ from the intact one are marked.
   function marked(text, beside) {
     const span = element("span");
-    [...text].forEach((letter, i) => span.append(beside.length === text.length && beside[i] !== letter && /\d/.test(letter) ? element("span", { class: "differs" }, letter) : letter));
+    [...text].forEach((letter, i) => span.append(beside.length === text.length && beside[i] !== letter ? element("span", { class: "differs" }, letter) : letter));
     return span;
   }
 
@@ -247,7 +247,7 @@ function makeHeads(view, host) {
   function drawParts() {
     const rows = view.breakdowns[state.head] ?? [];
     parts.hidden = rows.length === 0;
-    const table = element("table", {}, element("tbody", {}, ...rows.map((row) => element("tr", {}, element("td", {}, row.by), element("td", {}, row.of), element("td", { class: "number" }, UNITS.points(row.value)), element("td", { class: "number" }, row.interval.map((value) => (100 * value).toFixed(1).replace("-", "−")).join(" to ")), element("td", { class: "number" }, `n = ${row.n.toLocaleString("en")}`)))));
+    const table = element("table", {}, element("tbody", {}, ...rows.map((row) => element("tr", {}, element("td", {}, row.by), element("td", {}, row.of), element("td", { class: "number" }, UNITS[row.unit](row.value)), element("td", { class: "number" }, row.interval.map((value) => UNITS[row.unit](value).replace(" points", "")).join(" to ")), element("td", { class: "number" }, `n = ${row.n.toLocaleString("en")}`)))));
     parts.replaceChildren(parts.firstChild, element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Drop by part of the data" }, table));
   }
 

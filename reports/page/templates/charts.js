@@ -1,4 +1,4 @@
-// Charts from plain data (reports/charts.py). Text from data only ever becomes text nodes.
+// Charts from plain data (reports/page/charts.py). Text from data only ever becomes text nodes.
 const COLORS = ["var(--series)", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8a8f3c", "#999999"];
 const DASHES = ["", "6 3", "2 3"];
 const MARKS = ["M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", "M-3.6 -3.6h7.2v7.2h-7.2z", "M0 -4.6L4.4 3.4H-4.4z", "M0 -5L5 0L0 5L-5 0z",
