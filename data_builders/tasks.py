@@ -162,6 +162,7 @@ class Texts:
     kinds: str = "problems"  # what classes are classes of: "unsorted rows are"
     kind_noun: str = "problems"  # what an example of a class is called: "negatives"
     place: str = "place of the answer"  # what `Task.place_name` names: "digit of the answer"
+    difference_note: str = ""  # what differences of position ids stand for while an answer is written
     facts: Mapping[str, str] = field(default_factory=dict)  # fact -> how it reads: "longest carry chain"
     main_facts: tuple[str, ...] | None = None  # those that card and findings tell; None: all of them
     splits: Mapping[str, str] = field(default_factory=dict)  # split -> what is in it

@@ -112,6 +112,7 @@ TEXTS = Texts(
     reads=reads,
     length="digits",
     place="digit of the answer",
+    difference_note="+1 is the column being written, 0 the one to its right",
     facts={"longest_chain": "longest carry chain", "group": "carry group", "carry": "carry"},
     main_facts=("group",),
     splits={

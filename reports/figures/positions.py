@@ -1,25 +1,30 @@
 """Figures of position encodings: tables, cosine similarities, scores by distance, and the head that uses them."""
 
-from pathlib import Path
+from matplotlib.figure import Figure
 
-from .drawing import COLORS, DASHES, DIVERGING, SEQUENTIAL, new_figure, save_figure, tidy
-from .length_figures import by, panels, read
+from ...records.rows import Rows, select
+from ..length_rows import task_of_rows
+from .drawing import COLORS, DASHES, DIVERGING, SEQUENTIAL, new_figure, tidy
+from .panels import by, panels
 
 
-def draw_position_figures(output: Path) -> list[Path]:
-    """Draws what the rows of the study allow; gives the files written."""
-    rows = read(output, "positions")
-    folder = output / "figures"
-    written = save_figure(draw_tables([row for row in rows if row["metric"] == "table"]), folder, "position_tables")
-    scores = [row for row in rows if row["metric"] == "scores"]
-    written += save_figure(draw_scores(scores), folder, "scores_by_distance")
-    heads = best_cell(read(output, "neighbour"), read(output, "summary"))
+def position_figures(rows: dict[str, Rows]) -> dict[str, Figure]:
+    """Name -> figure, for what the rows allow."""
+    positions, found = rows.get("positions", []), {}
+    for name, draw, metric in (
+        ("position_tables", draw_tables, "table"),
+        ("scores_by_distance", draw_scores, "scores"),
+    ):
+        own = select(positions, metric=metric)
+        if own:
+            found[name] = draw(own)
+    heads = best_cell(rows.get("neighbour", []), rows.get("summary", []))
     if heads:
-        written += save_figure(draw_neighbour_head(heads), folder, "neighbour_head")
-    return written
+        found["neighbour_head"] = draw_neighbour_head(heads)
+    return found
 
 
-def draw_tables(rows: list[dict]):
+def draw_tables(rows: Rows) -> Figure:
     """One line per table: its vectors, and the cosine similarity of every two of them."""
     figure, axes = new_figure(9.0, 2.9 * len(rows), len(rows), 2, squeeze=False, width_ratios=(1.7, 1))
     for (left, right), row in zip(axes, rows, strict=True):
@@ -38,8 +43,8 @@ def draw_tables(rows: list[dict]):
         if row["trained_up_to"] is not None:
             edge = row["trained_up_to"] - 0.5
             left.axvline(edge, color="#D55E00", lw=1.4)
-            left.annotate("last trained", (edge, 0), (4, -3), textcoords="offset points", fontsize=7,
-                          color="#D55E00", va="top", bbox={"fc": "white", "ec": "none", "pad": 1})  # fmt: skip
+            style = {"fontsize": 7, "color": "#D55E00", "va": "top", "bbox": {"fc": "white", "ec": "none", "pad": 1}}
+            left.annotate("last trained", (edge, 0), (4, -3), textcoords="offset points", **style)
             right.axvline(edge, color="#D55E00", lw=1.4)
             right.axhline(edge, color="#D55E00", lw=1.4)
         for axis in (left, right):
@@ -48,7 +53,7 @@ def draw_tables(rows: list[dict]):
     return figure
 
 
-def draw_scores(rows: list[dict]):
+def draw_scores(rows: Rows) -> Figure:
     """Side by side: what each encoding adds to a score, by distance of the key."""
     encodings = by(rows, "encoding")
     figure, axes = panels([encoding for (encoding,) in encodings], sharex=True)
@@ -57,8 +62,8 @@ def draw_scores(rows: list[dict]):
         for number, row in enumerate(own):
             points = [(d, s) for d, s in zip(row["distance"], row["scores"], strict=True) if s is not None]
             label = None if row["head"] is None else f"head {row['head']}"
-            axis.plot(*zip(*points, strict=True), color=COLORS[number % len(COLORS)], lw=1.2,
-                      ls=DASHES[number % len(DASHES)], label=label)  # fmt: skip
+            style = {"color": COLORS[number % len(COLORS)], "ls": DASHES[number % len(DASHES)], "lw": 1.2}
+            axis.plot(*zip(*points, strict=True), **style, label=label)
         source = own[0]["source"]
         note = own[0]["quantity"] if source == "no parameters" else f"{own[0]['quantity']}, {source}"
         axis.set_ylabel(note, fontsize=6.5)
@@ -70,29 +75,28 @@ def draw_scores(rows: list[dict]):
     return figure
 
 
-def best_cell(neighbour: list[dict], summary: list[dict]) -> list[dict]:
-    """The rows of one cell: of the variant that holds furthest on `swap` by its worst seed, then by accuracy.
+def best_cell(neighbour: Rows, summary: Rows) -> Rows:
+    """The rows of one cell: of the variant that holds furthest on the hardest class by its worst seed, then accuracy.
 
     Among its seeds, the one with most weight on the neighbour. Violation pooling compares neighbours without a head,
     and is shown only where there is nothing else.
     """
+    if not neighbour:
+        return []
     reach = {
         (row["variant"], row["pooling"]): (
             min(row["holds_to"].values()),
             sum(found["value"] for found in row["accuracy"].values()),
         )
-        for row in summary
-        if row["kind"] == "swap"
+        for row in select(summary, kind=task_of_rows(neighbour).hardest[0])
     }
     learned = [row for row in neighbour if row["pooling"] != "violation"]
     cells = by(learned or neighbour, "variant", "pooling", "seed")
-    if not cells:
-        return []
     return max(cells.values(), key=lambda rows: (reach[rows[0]["variant"], rows[0]["pooling"]], rows[0]["value"]))
 
 
-def draw_neighbour_head(rows: list[dict]):
-    """Above: a piece of one map around the exchanged pair. Below: mean weight by distance, over all queries."""
+def draw_neighbour_head(rows: Rows) -> Figure:
+    """Above: a piece of one map around the decisive pair. Below: mean weight by distance, over all queries."""
     figure, axes = new_figure(4.3 * len(rows), 7.0, 2, len(rows), squeeze=False, height_ratios=(1.6, 1))
     for column, row in enumerate(rows):
         axis, below = axes[0][column], axes[1][column]
@@ -108,8 +112,8 @@ def draw_neighbour_head(rows: list[dict]):
         axis.set_ylabel("query (its value)", fontsize=8)
         near = {int(d): w for d, w in row["by_distance"].items() if d != "further"}
         below.bar([*near, max(near) + 2], [*near.values(), row["by_distance"]["further"]], color=COLORS[0])
-        below.set_xticks([*range(min(near), max(near) + 1, 2), max(near) + 2],
-                         [*map(str, range(min(near), max(near) + 1, 2)), "rest"], fontsize=7)  # fmt: skip
+        shown_distances = range(min(near), max(near) + 1, 2)
+        below.set_xticks([*shown_distances, max(near) + 2], [*map(str, shown_distances), "rest"], fontsize=7)
         below.set_ylim(0, 1)
         below.set_xlabel("distance of the key", fontsize=8)
         below.set_ylabel("mean weight", fontsize=8)
@@ -119,7 +123,7 @@ def draw_neighbour_head(rows: list[dict]):
     about = rows[0]
     figure.suptitle(
         f"{about['head']} of {about['variant']}, {about['pooling']} pooling, seed {about['seed']}\n"
-        f"weight on the exchanged neighbour (square): {weights}; n = {about['n']}",
+        f"weight on the decisive neighbour (square): {weights}; n = {about['n']}",
         fontsize=10,
     )
     return figure
