@@ -1,6 +1,9 @@
-"""How the rows of the study of heads are found: drops over all of the data, of shares and of other measures."""
+"""How the rows of the study of heads are found: drops over all of the data, of shares and of other measures; what an
+atlas says of a variable; which maps are averages.
+"""
 
-from ..records.rows import Rows, select, values_of
+from ..data_builders.registry import TASKS
+from ..records.rows import Row, Rows, select, values_of
 
 
 def whole_drops(rows: Rows, mode: str = "zero") -> Rows:
@@ -22,11 +25,32 @@ def modes_of(rows: Rows) -> list[str]:
     return values_of(select(rows, study="ablation"), "mode")
 
 
-def is_share(row: dict) -> bool:
+def is_share(row: Row) -> bool:
     """Only of a share it can be said how much is much; `class` says so."""
     return row.get("class") is not None
 
 
-def measure_of(row: dict) -> str:
+def measure_of(row: Row) -> str:
     """`exact match` of `exact_match_drop`."""
     return row["metric"].removesuffix("_drop").replace("_", " ")
+
+
+def flip_of(row: Row) -> dict:
+    """Of a row of the atlas: the share of pairs in which the head moves the variable."""
+    return row[f"{row['variable']}_flip"]
+
+
+def excess_of(row: Row) -> dict:
+    """Of a row of the atlas: how much more the head's loss costs where the variable is there."""
+    return row[f"{row['variable']}_excess"]
+
+
+def is_average(row: Row) -> bool:
+    """Whether a map is the mean over many examples."""
+    return row["metric"] == "mean_attention_weights"
+
+
+def relation_words(name: str) -> str:
+    """What keys of a relation are, as the task that has it says."""
+    found = (task.relations[name].says for task in TASKS.values() if name in task.relations)
+    return next(found, name.replace("_", " "))

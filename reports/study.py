@@ -21,7 +21,7 @@ USUAL_FOLDERS = ("heads", "pruned", "length", "adding")
 HEADS, PRUNING, LENGTH = "heads", "pruning", "length"
 # `study` of a row -> the part that it belongs to.
 PART_OF = {
-    **dict.fromkeys(("ablation", "gradient", "agreement", "specialization", "maps", "average_maps"), HEADS),
+    **dict.fromkeys(("ablation", "gradient", "specialization", "maps"), HEADS),
     **dict.fromkeys(("toggles", "interchange", "atlas", "subsets"), HEADS),
     **dict.fromkeys(("pruning",), PRUNING),
     **dict.fromkeys(("lengths", "summary", "dilution", "shifts", "neighbour"), LENGTH),

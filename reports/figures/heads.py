@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from ...records.rows import Rows, only, select, values_of
-from ..head_rows import modes_of, number_drops, whole_drops
+from ..head_rows import excess_of, flip_of, modes_of, number_drops, whole_drops
 from .drawing import COLORS, MARKERS, SEQUENTIAL, new_figure, share_label, tidy
 
 
@@ -129,14 +129,15 @@ def draw_atlas(rows: Rows) -> Figure | None:
     name = rows[0]["variable"]
     rows = select(rows, variable=name)
     heads, colors = [row["head"] for row in rows], {f"{name} head": VARIABLE_COLOR, **ROLE_COLORS}
-    panels = {"flip": f"{name} moved by interchange (% of pairs)"}
-    if all(row["excess"] is not None for row in rows):
-        panels["excess"] = f"ablation: extra cost where there is a {name} (points)"
+    panels = {
+        f"{name} moved by interchange (% of pairs)": [flip_of(row) for row in rows],
+        f"ablation: extra cost where there is a {name} (points)": [excess_of(row) for row in rows],
+    }
     figure, grid = new_figure(9.0, 1.5 + 0.25 * len(heads), columns=len(panels), sharey=True, squeeze=False)
     y = np.arange(len(heads))
-    for axes, (field, label) in zip(grid[0], panels.items(), strict=True):
-        values = np.array([100 * row[field]["value"] for row in rows])
-        low, high = (np.array([100 * row[field]["interval"][side] for row in rows]) for side in (0, 1))
+    for axes, (label, figures) in zip(grid[0], panels.items(), strict=True):
+        values = np.array([100 * each["value"] for each in figures])
+        low, high = (np.array([100 * each["interval"][side] for each in figures]) for side in (0, 1))
         axes.barh(y, values, color=[colors[row["role"]] for row in rows], edgecolor="black", linewidth=0.4)
         axes.hlines(y, low, high, color="black", linewidth=1)
         axes.axvline(0, color="black", linewidth=0.6)

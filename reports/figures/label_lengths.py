@@ -152,8 +152,8 @@ def draw_margins(rows: Rows) -> Figure:
     figure, axes = panels(variants, sharex=True)
     for axis, variant in zip(axes, variants, strict=True):
         axis.axhline(0, color="#666666", lw=0.8, ls=":")
-        for number, name in enumerate(values_of(chosen, "class")):
-            for series in by(select(chosen, variant=variant, **{"class": name}), "seed").values():
+        for number, name in enumerate(values_of(chosen, "label")):
+            for series in by(select(chosen, variant=variant, label=name), "seed").values():
                 line(axis, series, number, name)
         length_axis(axis, lengths)
         axis.tick_params(labelbottom=True, labelsize=8)

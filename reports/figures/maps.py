@@ -3,6 +3,7 @@
 from matplotlib.figure import Figure
 
 from ...records.rows import Row, Rows
+from ..head_rows import is_average
 from .drawing import SEQUENTIAL, new_figure
 
 
@@ -49,16 +50,16 @@ def map_sheets(rows: Rows, examples: int) -> dict[str, Figure]:
     """File name -> figure: one sheet per stack and kind for the first examples, and one for the averages."""
     sheets: dict[str, Rows] = {}
     for row in rows:
-        if row["study"] == "maps" and row["example"] >= examples:
+        if not is_average(row) and row["example"] >= examples:
             continue
         stack, _, kind = row["layer"].split(".")
-        which = f"example_{row['example']}" if row["study"] == "maps" else "average"
+        which = "average" if is_average(row) else f"example_{row['example']}"
         sheets.setdefault(f"maps_{which}_{stack}_{kind}", []).append(row)
     return {name: draw_maps(own, title_of(own[0])) for name, own in sheets.items()}
 
 
 def title_of(row: Row) -> str:
-    if row["study"] == "average_maps":
+    if is_average(row):
         return f"average over {row['n']:,} examples"
     question = row["input"].replace("<eos>", "")
     return f"{question} → {row['answer'].replace('<eos>', '')}" if row["answer"] else question

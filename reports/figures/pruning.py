@@ -15,7 +15,7 @@ TESTED = {
 
 def draw_pruning(rows: Rows) -> Figure | None:
     """Accuracy against heads removed, without and with fine-tuning; the count of heads harmless one at a time."""
-    validation = [row for row in select(rows, split="validation") if row.get("kept") is not False]  # False: put back
+    validation = select(rows, split="validation", kept=True)  # without heads that were put back
     if not validation:
         return None
     figure, axes = new_figure(7.2, 4.2)
@@ -25,7 +25,8 @@ def draw_pruning(rows: Rows) -> Figure | None:
         low, high = ([100 * row["interval"][side] for row in points] for side in (0, 1))
         label = "removed together"
         if fine_tuned:
-            label += f", {points[-1]['finetune_steps']} steps of fine-tuning after each"
+            steps = "".join(f"{count} steps of " for count in values_of(points, "finetune_steps")[:1])
+            label += f", {steps}fine-tuning after each"
         axes.plot(x, value, color=COLORS[number], marker="os"[number], markersize=4, label=label)
         axes.fill_between(x, low, high, color=COLORS[number], alpha=0.2, linewidth=0)
     harmless = only(rows, metric="harmless_one_at_a_time")

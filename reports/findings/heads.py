@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from ...records.rows import Rows, select, values_of
-from ..head_rows import measure_of, number_drops, whole_drops
+from ...records.rows import Row, Rows, select, values_of
+from ..head_rows import excess_of, flip_of, measure_of, number_drops, relation_words, whole_drops
 from ..wording import Finding, counted, drop, listed, percent, points, share
 
 
@@ -84,7 +84,7 @@ def variable_heads(rows: Rows, source: str) -> list[Finding]:
     """
     found = []
     for name in values_of(rows, "variable"):
-        own = sorted(select(rows, variable=name), key=lambda row: -row["flip"]["value"])
+        own = sorted(select(rows, variable=name), key=lambda row: -flip_of(row)["value"])
         found += _proven(own, name, source) or _half_proven(own, name, source) or _no_head(own, source)
     return found
 
@@ -94,10 +94,10 @@ def _proven(rows: Rows, name: str, source: str) -> list[Finding]:
     for row in select(rows, role=f"{name} head"):
         text = (
             f"{row['head']} carries the {name}. Its output, taken from a problem that differs only in one {name}, "
-            f"moves that {name} in {share(row['flip'])} of pairs; and switching the head off costs "
-            f"{drop(row['excess'])} more on problems with a {name} than on problems without."
+            f"moves that {name} in {share(flip_of(row))} of pairs; and switching the head off costs "
+            f"{drop(excess_of(row))} more on problems with a {name} than on problems without."
         )
-        found.append(Finding(percent(row["flip"]["value"], 1), text, source))
+        found.append(Finding(percent(flip_of(row)["value"], 1), text, source))
     return found
 
 
@@ -105,42 +105,44 @@ def _half_proven(rows: Rows, name: str, source: str) -> list[Finding]:
     found = []
     for row in select(rows, moves=True):
         text = (
-            f"{row['head']} moves the {name} in {share(row['flip'])} of pairs, but that it is needed where there is a "
-            f"{name} more than for the rest is not shown"
+            f"{row['head']} moves the {name} in {share(flip_of(row))} of pairs, but that it is needed where there is a "
+            f"{name} more than for the rest is not shown: switching it off costs {drop(excess_of(row))} more on "
+            f"problems with a {name} than on problems without."
         )
-        if row["excess"] is not None:
-            text += (
-                f": switching it off costs {drop(row['excess'])} more on problems with a {name} than on problems "
-                "without"
-            )
-        found.append(Finding(percent(row["flip"]["value"], 1), f"{text}.", source))
+        found.append(Finding(percent(flip_of(row)["value"], 1), text, source))
     return found
 
 
 def _no_head(rows: Rows, source: str) -> list[Finding]:
-    most = max(rows, key=lambda row: row["flip"]["value"])
+    most = max(rows, key=lambda row: flip_of(row)["value"])
     text = (
         f"No single head was found to bring the {most['variable']} to the answer. The one that comes closest, "
-        f"{most['head']}, moves it in {share(most['flip'])} of pairs."
+        f"{most['head']}, moves it in {share(flip_of(most))} of pairs."
     )
     return [Finding("no head", text, source)]
 
 
 def aligned_heads(rows: Rows, source: str) -> list[Finding]:
-    heads = [row for row in rows if row["role"] == "aligner" and row["same_column"]]
+    heads = select(rows, role="aligner")
     if not heads:
         return []
-    best = max(heads, key=lambda row: row["same_column"]["value"])
-    figure = best["same_column"]
+    best, name, figure = max((_looks_most(row) for row in heads), key=lambda found: found[2]["value"])
     low, high = figure["interval"]
     text = (
-        f"{counted(len(heads), 'head')} that the model needs {'looks' if len(heads) == 1 else 'look'} at the operand "
-        f"digits of the column being computed: {listed([row['head'] for row in heads])}. The most, {best['head']}, "
+        f"{counted(len(heads), 'head')} that the model needs {'looks' if len(heads) == 1 else 'look'} at "
+        f"{relation_words(name)}: {listed([row['head'] for row in heads])}. The most, {best['head']}, "
         f"puts {percent(figure['value'], 1)} of its weight there "
         f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %, n = {figure['n']:,}; "
         f"a head without preference {percent(figure['uniform'], 1)})."
     )
     return [Finding(counted(len(heads), "head"), text, source)]
+
+
+def _looks_most(row: Row) -> tuple[Row, str, dict]:
+    """The relation that a head gives most weight to: its evidence stands beside that of a head without preference."""
+    looks = {name: figure for name, figure in row.items() if isinstance(figure, dict) and "uniform" in figure}
+    name = max(looks, key=lambda name: looks[name]["value"])
+    return row, name, looks[name]
 
 
 def control_of_interchange(rows: Rows, source: str) -> list[Finding]:
@@ -157,8 +159,8 @@ def control_of_interchange(rows: Rows, source: str) -> list[Finding]:
 
 
 def gradient_agrees(rows: Rows, source: str) -> list[Finding]:
-    agreements = select(rows, study="agreement", metric="rank_correlation")
-    row = next((row for row in agreements if row["with"] in ("exact_match_drop", "accuracy_drop")), None)
+    agreements = select(rows, metric="rank_correlation")
+    row = next((row for row in agreements if row["compared_with"] in ("exact_match_drop", "accuracy_drop")), None)
     if row is None or row["value"] is None:  # heads that all cost the same have no order
         return []
     text = (

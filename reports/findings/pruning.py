@@ -27,7 +27,7 @@ def harmless_does_not_add_up(rows: Rows, source: str) -> list[Finding]:
 def removed_together(rows: Rows, source: str) -> list[Finding]:
     """How many can go jointly without fine-tuning, on the validation data on which they were chosen."""
     curve = select(rows, split="validation", fine_tuned=False, kept=True)
-    within = [row for row in curve if row["drop"]["value"] <= ALLOWED]
+    within = [row for row in curve if row["removed"] and row["drop"]["value"] <= ALLOWED]
     one_at_a_time = only(rows, metric="harmless_one_at_a_time")
     if not within or one_at_a_time is None:
         return []

@@ -129,7 +129,7 @@ def pruning_curve(pruning: Part) -> list[dict]:
     found = []
     for tuned, name in ((False, "without training"), (True, "trained after each removal")):
         points = [
-            point(row, row["removed"], note="put back" if row.get("kept") is False else "")
+            point(row, row["removed"], note="" if row["kept"] else "put back")
             for row in select(rows, fine_tuned=tuned)
         ]
         found.append(series(name, points))
@@ -153,7 +153,7 @@ def label_lengths(part: Part, key: str) -> list[dict]:
     task = task_of(part)
     groups: dict[tuple, Rows] = {}
     for row in part.get("lengths"):
-        if row["metric"] == "accuracy" and row["value"] is not None:
+        if row["kind"] in task.classes and row["value"] is not None:
             groups.setdefault((row["variant"], row["pooling"], row["kind"], row["seed"]), []).append(row)
     found = []
     for (variant, pooling, kind, seed), rows in groups.items():

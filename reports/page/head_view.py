@@ -2,9 +2,8 @@
 
 import math
 
-from ...data_builders.tasks import Relation
 from ...records.rows import Row, Rows, select, values_of
-from ..head_rows import measure_of, modes_of, number_drops, whole_drops
+from ..head_rows import excess_of, is_average, measure_of, modes_of, number_drops, relation_words, whole_drops
 from ..study import Study, task_of
 
 
@@ -92,9 +91,9 @@ def _variables(study: Study) -> list[dict]:
             _measure(metric, f"{words} by interchange", name.capitalize(), "share", select(own, metric=metric))
             for metric, words in by_metric.items()
         ]
-    atlas = [row for row in study.heads.get("atlas") if row["excess"] is not None]
+    atlas = study.heads.get("atlas")
     for name in values_of(atlas, "variable"):
-        excess = [{"head": row["head"], **row["excess"]} for row in select(atlas, variable=name)]
+        excess = [{"head": row["head"], **excess_of(row)} for row in select(atlas, variable=name)]
         label = f"lost more with a {name} than without"
         found.append(_measure(f"{name}_excess", label, name.capitalize(), "points", excess))
     return found
@@ -111,12 +110,10 @@ def _others(study: Study) -> list[dict]:
 
 def _looks(study: Study) -> list[dict]:
     rows = study.heads.get("specialization")
-    relations: dict[str, Relation] = dict(task_of(study.studied).relations) if study.studied else {}
-    names = {name: relation.says for name, relation in relations.items()} | LOOKS
     return [
         _measure(
             metric,
-            names.get(metric, metric.replace("_", " ")),
+            LOOKS[metric] if metric in LOOKS else relation_words(metric),
             "Attention",
             "bits" if metric == "entropy_bits" else "share",
             select(rows, metric=metric),
@@ -147,7 +144,7 @@ def _examples(maps: Rows, toggles: Rows) -> list[dict]:
     found: dict = {}
     room = MOST_WEIGHTS
     for row in maps:
-        average = row["study"] == "average_maps"
+        average = is_average(row)
         key = "average" if average else row["example"]
         example = found.setdefault(key, {"key": str(key), "maps": {}, "answers": {}})
         cells = len(row["queries"]) * len(row["keys"])
@@ -161,7 +158,7 @@ def _examples(maps: Rows, toggles: Rows) -> list[dict]:
     for row in toggles:
         example = found.setdefault(row["example"], {"key": str(row["example"]), "maps": {}, "answers": {}})
         example |= {"input": row["input"], "target": row["target"]}
-        answer = {name: row[name] for name in ("answer", "right", "probability") if name in row}
+        answer = {name: row[name] for name in ("answer", "right", "probability") if row[name] is not None}
         if row["head"] is None:
             example["intact"] = answer
         else:

@@ -1,7 +1,7 @@
 """Tables of the study of heads: what each costs, and models that have lost some."""
 
 from ...records.rows import Rows, select
-from ..head_rows import whole_drops
+from ..head_rows import flip_of, whole_drops
 from ..study import Part
 from ..wording import interval, percent
 from .table import NOTHING, Table, in_points, make_table
@@ -34,7 +34,7 @@ def head_ranking(heads: Part) -> list[Table]:
     if mean or gradient:
         note += " The intervals of the mean ablation and of the gradient are in the grid and the rows."
     if atlas:
-        note += f" {atlas[0]['variable'].capitalize()} moved: n = {atlas[0]['flip']['n']:,} pairs."
+        note += f" {atlas[0]['variable'].capitalize()} moved: n = {flip_of(atlas[0])['n']:,} pairs."
     return [make_table("Heads by what they cost", rows, note)]
 
 
@@ -42,7 +42,7 @@ def _evidence(atlas: Rows, head: str) -> dict[str, str]:
     """What interchange says of a head, variable by variable."""
     found = {}
     for row in select(atlas, head=head):
-        flip = row["flip"]
+        flip = flip_of(row)
         found[f"{row['variable']} moved"] = f"{percent(flip['value'], 1)} ({interval(flip)})"
         found["role"] = row["role"]
     return found
