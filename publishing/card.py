@@ -1,27 +1,30 @@
 """The model card of a run: written from the files of its folder alone, every sentence backed by one of them."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from huggingface_hub import ModelCard, ModelCardData
 
-from .built_in import built_in
-from .card_examples import Example
-from .card_tables import head_table, percent, pruning_table, seed_table, table, whole_head_rows
-from .card_tasks import TASK_PARTS
+from ..data_builders.card_examples import Example
+from ..records.rows import Rows
+from ..records.run_folder import Run
+from ..reports.study import task_of
+from ..reports.wording import percent
+from .card_parts import task_parts
+from .card_tables import head_table, judged_heads, pruning_table, seed_table, table
 from .eval_results import model_index
-from .run_record import RunRecord
 
 
 TEMPLATE = Path(__file__).parent / "templates" / "model_card.md"
-PIPELINE_TAGS = {"addition": "text-generation", "sortedness": "text-classification"}
 TAGS = ("headcount", "algorithmic-reasoning", "interpretability", "attention-heads")
 
 FIGURES = {
     "ablation": "What is lost when one head is switched off",
-    "carry_atlas": "Which heads carry the carry",
+    "atlas": "What every head is, and the evidence",
     "attention": "Attention maps",
     "specialization": "What the heads attend to",
     "pruning": "Accuracy as heads are pruned",
@@ -37,36 +40,36 @@ class CardFacts:
     repo_id: str
     version: str  # of headcount
     data_command: str  # makes the data of this run
-    data_options: dict  # all of them, defaults included
+    data_options: Mapping[str, Any]  # all of them, defaults included
     examples: dict[str, Example]
     dataset: str | None = None  # data set on the Hub
-    other_seeds: tuple[RunRecord, ...] = ()
+    other_seeds: tuple[Run, ...] = ()
 
 
-def model_card(run: RunRecord, facts: CardFacts) -> ModelCard:
+def model_card(run: Run, facts: CardFacts) -> ModelCard:
     """The whole card; `card.save(path)` writes it.
 
-    >>> print(model_card(read_run(Path("runs/addition")), facts).content)
+    Args:
+        run: the run, read whole.
+        facts: what the files of the run do not say.
+
+    >>> print(model_card(read_run(Path("runs/addition"), whole=True), facts).content)
     """
-    parts = TASK_PARTS[run.task](run.rows["evaluation"], facts.data_options)
-    head_rows = whole_head_rows(run.rows.get("ablation", []))
+    task, heads = task_of(run), judged_heads(run.rows.get("ablation", []))
+    figures = [name for name in run.figures if is_shown(name)]
     page = jinja2.Template(TEMPLATE.read_text(encoding="utf-8"), undefined=jinja2.StrictUndefined).render(
         card_data=metadata(run, facts).to_yaml(),
         title=facts.repo_id.split("/")[-1],
-        built_in=[f"Built in by hand: {sentence}" for _, sentence in built_in(run.config)],
-        use=facts.examples["use"],
-        heads=facts.examples["heads"],
-        limit_example=facts.examples.get("limit"),
+        built_in=[f"Built in by hand: {each.sentence}" for each in task.built_in(run.config)],
+        examples=facts.examples,
         seeds_text=seeds_text(run, facts),
-        seeds=seed_table(run.task, [(each.seed, each.rows["evaluation"]) for each in (run, *facts.other_seeds)]),
-        head_text=head_text(head_rows),
-        head_rows=head_table(head_rows) if head_rows else "",
-        pruned=", ".join(
-            f"`{layer}.{head}`" for layer, heads in run.config["pruned_heads"].items() for head in heads
-        ),
+        seeds=seed_table(task, [run, *facts.other_seeds]),
+        head_text=head_text(heads),
+        head_rows=head_table(heads) if heads else "",
+        pruned=", ".join(f"`{layer}.{head}`" for layer, gone in run.config["pruned_heads"].items() for head in gone),
         pruning=pruning_table(run.rows.get("pruning", [])),
-        figures=[(f"figures/{path.name}", caption_of(path.stem)) for path in run.figures if is_shown(path)],
-        more_figures=len([path for path in run.figures if not is_shown(path)]),
+        figures=[(f"figures/{name}.png", caption_of(name)) for name in figures],
+        more_figures=len(run.figures) - len(figures),
         data_command=facts.data_command,
         data_table=table(["option", "value"], [[f"`{k}`", f"`{v}`"] for k, v in facts.data_options.items()]),
         data_text=data_text(run, facts),
@@ -75,26 +78,27 @@ def model_card(run: RunRecord, facts: CardFacts) -> ModelCard:
         command=run.provenance["command"].replace("__main__.py ", "python -m headcount ", 1),
         provenance=provenance_table(run),
         citation=citation(facts.version, run.provenance["finished_at"][:4]),
-        **parts,
-    )  # fmt: skip
+        **task_parts(task, run.evaluation, facts.data_options),
+    )
     return ModelCard(page.rstrip() + "\n")
 
 
-def metadata(run: RunRecord, facts: CardFacts) -> ModelCardData:
-    tag = PIPELINE_TAGS[run.task]
+def metadata(run: Run, facts: CardFacts) -> ModelCardData:
+    task = task_of(run)
+    tag = task.texts.pipeline_tag
     return ModelCardData(
         license="apache-2.0",
         library_name="transformers",
         pipeline_tag=tag,
         tags=[*TAGS, run.task, "custom_code"],
         datasets=[facts.dataset] if facts.dataset else None,
-        metrics=["exact_match"] if run.task == "addition" else ["accuracy"],
+        metrics=[task.measure["metric"]],
         model_name=facts.repo_id.split("/")[-1],
         eval_results=model_index(run, tag, facts.data_command, facts.dataset),
     )
 
 
-def seeds_text(run: RunRecord, facts: CardFacts) -> str:
+def seeds_text(run: Run, facts: CardFacts) -> str:
     if not facts.other_seeds:
         return f"This is one training run, seed {run.seed}; other seeds were not given to this card."
     return (
@@ -103,13 +107,15 @@ def seeds_text(run: RunRecord, facts: CardFacts) -> str:
     )
 
 
-def head_text(rows: list[dict]) -> str:
+def head_text(rows: Rows) -> str:
     if not rows:
         return ""
-    how = f" (`{rows[0]['mode']}` ablation)" if "mode" in rows[0] else ""
     classes = Counter(row["class"] for row in sorted(rows, key=lambda row: -row["value"]))
     kinds = ", ".join(f"{count} {kind}" for kind, count in classes.items())
-    return f"One head at a time is switched off{how}; of {len(rows)} heads, {kinds}."
+    return (
+        f"One head at a time is switched off (`{rows[0]['mode']}` ablation); of {len(rows)} heads, {kinds}. That a "
+        "head can go alone does not say that it can go together with others."
+    )
 
 
 def caption_of(name: str) -> str:
@@ -118,12 +124,12 @@ def caption_of(name: str) -> str:
     return FIGURES.get(name, name.replace("_", " ").capitalize())
 
 
-def is_shown(figure: Path) -> bool:
+def is_shown(name: str) -> bool:
     """Maps of single examples are many; they stay in the folder."""
-    return not figure.stem.startswith("maps_example_")
+    return not name.startswith("maps_example_")
 
 
-def data_text(run: RunRecord, facts: CardFacts) -> str:
+def data_text(run: Run, facts: CardFacts) -> str:
     text = "The problems are generated, exactly, from a seed; no test problem is in the training data."
     if run.recipe["training"]["fresh_data"]:
         text += " Training rows are drawn anew for every batch, with the same options as the split `train`."
@@ -132,7 +138,7 @@ def data_text(run: RunRecord, facts: CardFacts) -> str:
     return text + " This command writes the splits again; all options stand below it."
 
 
-def model_text(run: RunRecord) -> str:
+def model_text(run: Run) -> str:
     config, encoding = run.config, run.config["position_embedding_type"]
     layers = f"{config['num_hidden_layers']}"
     if config["architecture"] == "encoder-decoder":
@@ -156,8 +162,8 @@ def model_text(run: RunRecord) -> str:
     return f"Architecture: {config['architecture']}, {', '.join(parts)}."
 
 
-def procedure(run: RunRecord) -> str:
-    training, done = run.recipe["training"], (run.rows.get("training") or [{}])[0]
+def procedure(run: Run) -> str:
+    training = run.recipe["training"]
     rates = f"learning rate {training['learning_rate']}"
     if training["optimizer"] == "muon":
         by_heads = ", head by head in attention" if training.get("muon_per_head") else ""
@@ -172,19 +178,21 @@ def procedure(run: RunRecord) -> str:
         f"{training['decay']} decay; batches of {training['batch_size']}, {data}; {training['precision']}; seed "
         f"{run.seed}."
     )
-    if done:
-        text += f" It took {done['steps']:,} steps; the last loss was {done['loss']:.2g}."
+    for done in run.training[:1]:
+        text += f" It took {done['steps']:,} steps; the last loss was {done['value']:.2g}."
     return text
 
 
-def provenance_table(run: RunRecord) -> str:
+def provenance_table(run: Run) -> str:
     facts = run.provenance
     commit = facts["commit"] or "not from a checkout"
     if commit.endswith("-dirty"):
         commit = f"{commit.removesuffix('-dirty')}, with changes that were not committed"
     hardware = facts["hardware"]
-    machine = f"{hardware['processor']} ({hardware['machine']}), threads: {hardware['threads']}, " \
-              f"processes: {hardware['processes']}, accelerator: {hardware['accelerator'] or 'none'}"  # fmt: skip
+    machine = (
+        f"{hardware['processor']} ({hardware['machine']}), threads: {hardware['threads']}, processes: "
+        f"{hardware['processes']}, accelerator: {hardware['accelerator'] or 'none'}"
+    )
     return table(
         ["what", "value"],
         [

@@ -1,147 +1,162 @@
-"""What a model card says about a task: summary, evaluation, limits, mistakes. One function per task, all alike."""
+"""What a model card says about its task: summary, evaluation, limits, mistakes; one function per kind of task."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any
 
-from .card_tables import (
-    addition_tables,
-    digit_table,
-    interval,
-    long_addition_table,
-    of,
-    overall,
-    percent,
-    sortedness_table,
-    table,
-    within_training,
-    worst_by_length,
-)
+from ..data_builders.tasks import Task, options_of
+from ..records.rows import Rows, select
+from ..reports.evaluation_rows import at_lengths, by_fact, main_facts, whole, whole_splits, worst_by_length
+from ..reports.wording import interval, percent
+from .card_tables import answer_tables, label_table, longer_table, place_table, table, whole_label_table
 
 
 MOST_WRONG_ANSWERS = 8
+MOST_WEAK_TESTS = 5
+FEW = 30  # problems of a part that a rate says little about
 DECODING = """\
-Decoding is greedy and free-running: an answer counts only if every digit and the end that the model itself writes are
+Decoding is greedy and free-running: an answer counts only if every token and the end that the model itself writes are
 right. Beside it stands the share of tokens that are right when all tokens before them are given (teacher-forced); that
 figure says little about what the model can do. Intervals are Wilson's, 95 %."""
-LONGER = """\
-Numbers longer than any in training; exact match, free-running, with its 95 % interval. `random`: random digits;
-`carry_dense`: nine columns of ten sum to nine; `full_chain`: one carry through every column; `all_nines`: every column
-sums to nine, no carry; `unequal`: one operand shorter than the other; `leading_zeros`: both shorter than written,
-0 + 0 among them. One parallel pass decides each answer, which for greedy decoding is the same as generating:"""
-KINDS = """\
-Each line is one length and one kind of unsorted sequence, against as many sorted ones: `shuffle` is a random order,
-`swap` has two different neighbours exchanged, `move` one element put elsewhere. The last column is what one answer for
-all sequences would reach. There is no decoding: the label with the larger logit counts. Intervals are Wilson's,
-95 %."""
 
 
-def addition_parts(rows: list[dict], options: dict) -> dict:
-    digits, fewest = options["digits"], options["min_digits"]
-    numbers = f"up to {digits} digits" if fewest is None else f"{fewest} to {digits} digits"
-    order = "units first" if options["answer_order"] == "reversed" else "most significant digit first"
+def task_parts(task: Task, rows: Rows, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of the card that depend on the task; `options` are those of its data, all of them."""
+    parts = label_parts(task, rows, options) if task.kind == "label" else answer_parts(task, rows, options)
+    return {"summary": task.texts.summary(options), "wrong_text": "", "wrong_answers": "", **parts}
+
+
+def answer_parts(task: Task, rows: Rows, options: Mapping[str, Any]) -> dict[str, Any]:
+    texts, longer = task.texts, worst_by_length(at_lengths(rows, task))
+    splits = whole_splits(rows)
+    parts = [row for split in splits for fact in main_facts(task) for row in by_fact(rows, fact, split)]
+    frequent = task.most_frequent_answer(options_of(task, options))
     chance = ""
-    if fewest is None:
-        share = percent(10.0**-digits) if digits <= 4 else "less than 0.01 %"
-        chance = f" Always giving the most frequent sum would be right in {share} of the `test` problems."
-    longer, rows = rows, within_training(rows)
-    worst = worst_by_length(longer)
-    wrong = of(rows, metric="wrong_answer")
-    tests = {split: overall(rows, "exact_match", split) for split in dict.fromkeys(row["split"] for row in rows)}
+    if frequent is not None:
+        share = percent(frequent)
+        chance = f" Always giving the most frequent answer would be right in {share} of the `test` {texts.problems}."
+    tables = [
+        *answer_tables(rows, task),
+        *([(longer_text(task), longer_table(rows, task))] if longer else []),
+        *((f"By {texts.place}, split `{split}`:", place_table(rows, split, task)) for split in splits),
+    ]
     limits = [
-        f"It knows whole numbers of {numbers}. Anything else (signs, decimals, more than two operands, words) it "
-        "cannot read.",
-        *longer_numbers(worst),
-        *perfect_scores(tests),
-        *small_groups([row for row in rows if "group" in row and row["metric"] == "exact_match"]),
+        texts.reads(options),
+        *tested_beyond(longer, task),
+        *perfect_scores(rows, task),
+        *small_parts(parts, task),
         "The answer is generated, not computed: a wrong one looks like a right one.",
     ]
     return {
-        "summary": f"A small transformer that adds two whole numbers of {numbers}. It writes the sum digit by digit, "
-        f"{order}; nothing but the weights does the arithmetic.",
         "evaluation_text": DECODING + chance,
-        "tables": [
-            *addition_tables(rows),
-            *([(LONGER, long_addition_table(longer))] if worst else []),
-            *((f"Digits, split `{split}`:", digit_table(rows, split)) for split in tests),
-        ],
+        "tables": tables,
         "limits": limits,
-        "wrong_text": f"Problems that it gets wrong: {min(len(wrong), MOST_WRONG_ANSWERS)} of the {len(wrong)} that "
-        "are kept with the results, digits in the order in which the model writes them.",
-        "wrong_answers": table(
-            ["problem", "right", "what it writes", "split"],
-            [[f"`{row['input']}`", f"`{row['target']}`", f"`{row['generated']}`", row["split"]]
-             for row in wrong[:MOST_WRONG_ANSWERS]],
-        ) if wrong else "",
-    }  # fmt: skip
-
-
-def sortedness_parts(rows: list[dict], options: dict) -> dict:
-    longest = options["max_length"]
-    tested = sorted({row["length"] for row in rows})
-    weak = sorted((row for row in rows if row["value"] < 1), key=lambda row: row["value"])
-    limits = [
-        "Integers from 0 to 99, separated by blanks. Sequences of length 1, and other values, it was never shown.",
-        f"Trained on lengths {options['min_length']} to {longest}; tested at "
-        f"{', '.join(map(str, tested))}. Lengths between and beyond were not tested, and "
-        "accuracy need not fall evenly with length.",
-    ]
-    for row in weak[:5]:
-        limits.append(
-            f"At length {row['length']:,} it misses {round((1 - row['value']) * row['n'])} of {row['n']} (kind "
-            f"`{row['kind']}`)" + (", and calls every sequence the same." if row["one_class_only"] else ".")
-        )
-    perfect = {f"{row['length']} `{row['kind']}`": row for row in rows if row["value"] == 1}
-    if perfect:
-        most = max(1 - row["interval"][0] for row in perfect.values())
-        limits.append(
-            f"{len(perfect)} of {len(rows)} tests came out without a mistake; with so few sequences each, an error "
-            f"rate of up to {percent(most, 1)} would still be compatible with that (95 %)."
-        )
-    return {
-        "summary": "A small transformer that tells whether a sequence of integers from 0 to 99 is sorted, in "
-        "non-decreasing order.",
-        "evaluation_text": KINDS,
-        "tables": [("Accuracy by length and kind:", sortedness_table(rows, longest))],
-        "limits": limits,
-        "wrong_text": "",
-        "wrong_answers": "",
+        **wrong_answers(rows, task, options),
     }
 
 
-def longer_numbers(worst: list[dict]) -> list[str]:
-    """What was tested beyond the training length, and where it falls short."""
+def wrong_answers(rows: Rows, task: Task, options: Mapping[str, Any]) -> dict[str, str]:
+    wrong = select(rows, metric="wrong_answer")
+    if not wrong:
+        return {}
+    note = task.texts.answer_note(options)
+    order = f", answers {note} as the model writes them" if note else ""
+    lines = [
+        [f"`{row['input']}`", f"`{row['target']}`", f"`{row['generated']}`", row["split"]]
+        for row in wrong[:MOST_WRONG_ANSWERS]
+    ]
+    problems = task.texts.problems
+    return {
+        "wrong_text": f"{problems.capitalize()} that it gets wrong: {len(lines)} of the {len(wrong)} that are kept "
+        f"with the results{order}.",
+        "wrong_answers": table([problems, "right", "what it writes", "split"], lines),
+    }
+
+
+def longer_text(task: Task) -> str:
+    return (
+        f"{task.texts.problems.capitalize()} longer than any in training; exact match, free-running, with its 95 % "
+        f"interval. {task.texts.kinds_text} One parallel pass decides each answer, which for greedy decoding is the "
+        "same as generating:"
+    )
+
+
+def tested_beyond(worst: Rows, task: Task) -> list[str]:
+    """What was tested beyond the training length, and where it falls short; `worst`: one row per length."""
     if not worst:
         return []
+    unit = task.texts.length
     lengths = ", ".join(f"{row['length']:,}" for row in worst)
     short = [
-        f"{row['length']:,} digits ({percent(row['value'])} on `{row['kind']}`)" for row in worst if row["value"] < 1
+        f"{row['length']:,} {unit} ({percent(row['value'])} on `{row['kind']}`)" for row in worst if row["value"] < 1
     ]
+    mistakes = f" It makes mistakes at {', '.join(short)}." if short else ""
     return [
-        f"Beyond training it was tested at {lengths} digits, n = {worst[-1]['n']} of each class; other lengths were "
-        "not tested." + (f" It makes mistakes at {', '.join(short)}." if short else "")
+        f"Beyond training it was tested at {lengths} {unit}, n = {worst[-1]['n']} of each class; other lengths were "
+        f"not tested.{mistakes}"
     ]
 
 
-def perfect_scores(tests: dict[str, dict]) -> list[str]:
+def perfect_scores(rows: Rows, task: Task) -> list[str]:
+    found = {split: whole(rows, "exact_match", split) for split in whole_splits(rows)}
     return [
-        f"No mistake among the {row['n']:,} problems of `{split}` still allows an error rate of up to "
+        f"No mistake among the {row['n']:,} {task.texts.problems} of `{split}` still allows an error rate of up to "
         f"{percent(1 - row['interval'][0])} (95 %)."
-        for split, row in tests.items() if row["value"] == 1
-    ]  # fmt: skip
+        for split, row in found.items()
+        if row["value"] == 1
+    ]
 
 
-def small_groups(rows: list[dict], few: int = 30) -> list[str]:
-    small = [row for row in rows if row["n"] < few]
+def small_parts(rows: Rows, task: Task) -> list[str]:
+    small = [row for row in rows if row["n"] < FEW]
     if not small:
         return []
     row = min(small, key=lambda row: row["n"])
+    ((fact, value),) = row["scope"].items()
     return [
-        f"Some carry groups hold few problems: `{row['group']}` in `{row['split']}` has {row['n']}, with an interval "
-        f"of {interval(row)}."
+        f"Some parts of the data hold few {task.texts.problems}: {task.texts.facts[fact]} `{value}` in "
+        f"`{row['split']}` has {row['n']}, with an interval of {interval(row)}."
     ]
 
 
-# Task -> fn(evaluation rows, data options) -> the parts of the card that depend on it.
-TASK_PARTS: dict[str, Callable[[list[dict], dict], dict]] = {
-    "addition": addition_parts,
-    "sortedness": sortedness_parts,
-}
+def label_parts(task: Task, rows: Rows, options: Mapping[str, Any]) -> dict[str, Any]:
+    first, last = task.trained_lengths(options_of(task, options))
+    tested = at_lengths(rows, task)
+    texts = task.texts
+    limits = [texts.reads(options)]
+    if tested:
+        lengths = ", ".join(f"{n:,}" for n in sorted({row["length"] for row in tested}))
+        limits.append(
+            f"Trained on lengths {first} to {last}; tested at {lengths}. Lengths between and beyond were not tested, "
+            "and accuracy need not fall evenly with length."
+        )
+    weak = sorted((row for row in tested if row["value"] < 1), key=lambda row: row["value"])
+    for row in weak[:MOST_WEAK_TESTS]:
+        limits.append(
+            f"At length {row['length']:,} it misses {round((1 - row['value']) * row['n'])} of {row['n']} (kind "
+            f"`{row['kind']}`)" + (f", and calls all {texts.problems} the same." if row["one_class_only"] else ".")
+        )
+    perfect = [row for row in tested if row["value"] == 1]
+    if perfect:
+        most = max(1 - row["interval"][0] for row in perfect)
+        limits.append(
+            f"{len(perfect)} of {len(tested)} tests came out without a mistake; with so few {texts.problems} each, an "
+            f"error rate of up to {percent(most, 1)} would still be compatible with that (95 %)."
+        )
+    tables = [("", whole_label_table(rows)), (f"Accuracy by {texts.length} and kind:", label_table(rows, task, last))]
+    return {
+        "evaluation_text": kinds_text(task) if tested else LABELS,
+        "tables": [(caption, found) for caption, found in tables if found],
+        "limits": limits,
+    }
+
+
+LABELS = "There is no decoding: the label with the largest logit counts. Intervals are Wilson's, 95 %."
+
+
+def kinds_text(task: Task) -> str:
+    negative, positive = task.labels[:2]
+    problems = task.texts.problems
+    return (
+        f"Each line is one length and one kind of {negative} {problems}, against as many {positive} ones: "
+        f"{task.texts.kinds_text} The last column is what one answer for all {problems} would reach. {LABELS}"
+    )

@@ -1,13 +1,16 @@
 """Rows of results as tables of a model card: every rate with n and its 95 % interval, chance beside it."""
 
-from . import wording
+from typing import Any
+
+from ..data_builders.tasks import Task
+from ..records.rows import Row, Rows, select, values_of
+from ..records.run_folder import Run
+from ..reports.evaluation_rows import at_lengths, by_fact, by_place, main_facts, whole, whole_splits, worst_by_length
+from ..reports.head_rows import modes_of, whole_drops
+from ..reports.wording import interval, percent
 
 
-SPLITS = {
-    "test": "split `test` (all numbers equally likely)",
-    "hard": "split `hard` (equal shares of the groups, as far as problems exist)",
-    "exhaustive": "split `exhaustive` (every problem there is, training problems included)",
-}
+NOTHING = "-"
 
 
 def table(head: list[str], rows: list[list]) -> str:
@@ -15,159 +18,117 @@ def table(head: list[str], rows: list[list]) -> str:
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
-def percent(value: float | None, digits: int = 2) -> str:
-    """As in the report: a rate just below one is never rounded up to 100 %."""
-    if value is None:
-        return "-"
-    return f"{100 * value:.{digits}f} %" if value in (0, 1) else wording.percent(value, digits)
+def measured(row: Row, digits: int = 2) -> list[str]:
+    """Three cells: n, the rate and its interval."""
+    return [f"{row['n']:,}", percent(row["value"], digits), interval(row)]
 
 
-def interval(row: dict) -> str:
-    low, high = row["interval"]
-    return f"{100 * low:.2f} - {100 * high:.2f} %"
+def split_words(task: Task, split: str) -> str:
+    said = task.texts.splits.get(split)
+    return f"split `{split}` ({said})" if said else f"split `{split}`"
 
 
-def of(rows: list[dict], **wanted) -> list[dict]:
-    """The rows that have all of these values."""
-    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
-
-
-def overall(rows: list[dict], metric: str, split: str) -> dict | None:
-    """The row about the whole split, not about a group within it."""
-    parts = ("group", "longest_chain", "place", "length", "kind")
-    found = [row for row in of(rows, metric=metric, split=split) if not any(part in row for part in parts)]
-    return found[0] if found else None
-
-
-def group_name(group: str) -> str:
-    if group == "nines":
-        return "all nines, no carry"
-    columns = int(group.removeprefix("chain_"))
-    return "no carry" if columns == 0 else f"longest carry chain {columns} column{'s' if columns > 1 else ''}"
-
-
-def addition_tables(rows: list[dict]) -> list[tuple[str, str]]:
-    """(caption, table): the whole splits with both ways of counting, then exact match by carry group."""
-    splits = list(dict.fromkeys(row["split"] for row in rows))
-    lines = []
+def answer_tables(rows: Rows, task: Task) -> list[tuple[str, str]]:
+    """(caption, table): the whole splits with both ways of counting, then exact match by every fact that is told."""
+    lines, splits = [], whole_splits(rows)
     for split in splits:
-        whole, forced = overall(rows, "exact_match", split), overall(rows, "token_accuracy", split)
-        lines.append([f"`{split}`", f"{whole['n']:,}", percent(whole["value"]), interval(whole),
-                      percent(forced["value"]), interval(forced), f"{forced['n']:,}"])  # fmt: skip
-    head = ["split", "problems", "exact match, free-running", "95 % interval"]
-    tables = [("", table([*head, "tokens right, teacher-forced", "95 % interval", "tokens"], lines))]
+        free, forced = whole(rows, "exact_match", split), whole(rows, "token_accuracy", split)
+        n, value, between = measured(forced)
+        lines.append([f"`{split}`", *measured(free), value, between, n])
+    head = ["split", task.texts.problems, "exact match, free-running", "95 % interval"]
+    tables = [("", table([*head, "tokens right, teacher-forced", "95 % interval", "tokens"], lines))] if lines else []
     for split in splits:
-        groups = [row for row in of(rows, metric="exact_match", split=split) if "group" in row]
-        lines = [
-            [group_name(row["group"]), f"{row['n']:,}", percent(row["value"]), interval(row)]
-            for row in sorted(groups, key=lambda row: (row["group"] == "nines", len(row["group"]), row["group"]))
-        ]
-        caption = f"By carry chain, {SPLITS.get(split, f'`{split}`')}:"
-        tables.append((caption, table(["problems", "n", "exact match, free-running", "95 % interval"], lines)))
+        for fact in main_facts(task):
+            parts = by_fact(rows, fact, split)
+            lines = [[task.fact_name(fact, row["scope"][fact]), *measured(row)] for row in parts]
+            caption = f"By {task.texts.facts[fact]}, {split_words(task, split)}:"
+            head = [task.texts.facts[fact], "n", "exact match, free-running", "95 % interval"]
+            tables += [(caption, table(head, lines))] if lines else []
     return tables
 
 
-def within_training(rows: list[dict]) -> list[dict]:
-    """Without the rows about longer problems, which name their length."""
-    return [row for row in rows if "length" not in row]
-
-
-def long_addition_table(rows: list[dict]) -> str:
-    """Exact match at each number of digits beyond training, a column per class of problems."""
-    rows = [row for row in rows if "length" in row]
-    kinds = list(dict.fromkeys(row["kind"] for row in rows))
+def longer_table(rows: Rows, task: Task) -> str:
+    """Exact match at each length beyond training, a column per class of problems."""
+    rows = at_lengths(rows, task)
+    kinds = values_of(rows, "kind")
     lines = []
-    for length in sorted({row["length"] for row in rows}):
-        own = {row["kind"]: row for row in of(rows, length=length)}
-        cells = [f"{percent(own[kind]['value'])} ({interval(own[kind])})" if kind in own else "-" for kind in kinds]
-        lines.append([f"{length:,}", f"{max(row['n'] for row in own.values()):,}", *cells])
-    return table(["digits", "n each", *(f"`{kind}`" for kind in kinds)], lines)
-
-
-def digit_table(rows: list[dict], split: str) -> str:
-    places = sorted(of(rows, metric="digit_accuracy", split=split), key=lambda row: row["place"])
-    names = ("units", "tens", "hundreds", "thousands")
-    return table(
-        ["digit of the answer", "n", "right, free-running", "95 % interval"],
-        [
-            [names[row["place"]] if row["place"] < len(names) else f"10^{row['place']}", f"{row['n']:,}",
-             percent(row["value"]), interval(row)]
-            for row in places
-        ],
-    )  # fmt: skip
-
-
-def sortedness_table(rows: list[dict], longest_trained: int) -> str:
-    lines = [
-        [
-            f"{row['length']:,}" + ("" if row["length"] <= longest_trained else " (longer than trained)"),
-            row["kind"],
-            f"{row['n']:,}",
-            percent(row["value"], 1),
-            interval(row),
-            percent(row["true_positive_rate"], 1),
-            percent(row["true_negative_rate"], 1),
-            percent(row["majority_class_rate"], 1),
+    for length in values_of(rows, "length"):
+        own = {row["kind"]: row for row in select(rows, length=length)}
+        cells = [
+            f"{percent(own[kind]['value'])} ({interval(own[kind])})" if kind in own else NOTHING for kind in kinds
         ]
-        for row in sorted(rows, key=lambda row: (row["length"], row["kind"]))
-    ]
-    head = [
-        "length",
-        "unsorted rows are",
-        "n",
-        "accuracy",
-        "95 % interval",
-        "sorted rows right",
-        "unsorted rows right",
-    ]
-    return table([*head, "one answer for all"], lines)
+        lines.append([f"{length:,}", f"{max(row['n'] for row in own.values()):,}", *cells])
+    return table([task.texts.length, "n each", *(f"`{kind}`" for kind in kinds)], lines)
 
 
-def seed_table(task: str, runs: list[tuple[int, list[dict]]]) -> str:
-    """One line per training seed: the headline figures of every run, each with n and interval."""
+def place_table(rows: Rows, split: str, task: Task) -> str:
+    lines = [[task.place_name(row["scope"]["place"]), *measured(row)] for row in by_place(rows, split)]
+    return table([task.texts.place, "n", "right, free-running", "95 % interval"], lines)
+
+
+def label_table(rows: Rows, task: Task, longest_trained: int) -> str:
+    """Accuracy by length and class, with the rates that show how it came about."""
     lines = []
-    for seed, rows in sorted(runs, key=lambda run: run[0]):
-        for row in headline_rows(task, rows):
-            where = row.get("kind", row["split"])
-            lines.append([seed, row.get("label", where), f"{row['n']:,}", percent(row["value"]), interval(row)])
-    return table(["seed", "problems" if task == "addition" else "unsorted rows are", "n", headline_name(task),
-                  "95 % interval"], lines)  # fmt: skip
+    for row in sorted(at_lengths(rows, task), key=lambda row: (row["length"], row["kind"])):
+        longer = "" if row["length"] <= longest_trained else " (longer than trained)"
+        lines.append([f"{row['length']:,}{longer}", row["kind"], *measured(row, 1), *class_cells(row)])
+    head = [task.texts.length, task.texts.kinds, "n", "accuracy", "95 % interval", *class_columns(task)]
+    return table(head, lines) if lines else ""
 
 
-def headline_name(task: str) -> str:
-    return "exact match, free-running" if task == "addition" else "accuracy at the worst length"
+def whole_label_table(rows: Rows) -> str:
+    """Accuracy on whole splits, for a task that is not tested by class and length."""
+    found = [whole(rows, "accuracy", split) for split in whole_splits(rows, "accuracy")]
+    lines = [[f"`{row['split']}`", *measured(row, 1), maybe(row["majority_class_rate"])] for row in found]
+    return table(["split", "n", "accuracy", "95 % interval", "one answer for all"], lines) if lines else ""
 
 
-def headline_rows(task: str, rows: list[dict]) -> list[dict]:
-    """Addition: one row per split, and one per longer length. Sortedness: for each kind, the length with the lowest
-    accuracy, longest first.
+def class_columns(task: Task) -> list[str]:
+    return [*(f"{name} rows right" for name in task.labels[::-1]), "one answer for all"]
+
+
+def class_cells(row: Row) -> list[str]:
+    names = ("true_positive_rate", "true_negative_rate", "majority_class_rate")
+    return [maybe(row[name]) for name in names]
+
+
+def maybe(value: float | None) -> str:
+    return NOTHING if value is None else percent(value, 1)
+
+
+def seed_table(task: Task, runs: list[Run]) -> str:
+    """The headline figures of every run, seed by seed, each with n and interval."""
+    lines = []
+    for run in sorted(runs, key=lambda run: run.seed):
+        lines += [[run.seed, label, *measured(row)] for label, row in headline_rows(task, run.evaluation)]
+    name = "accuracy at the worst length" if task.kind == "label" else "exact match, free-running"
+    return table(["seed", task.texts.kinds, "n", name, "95 % interval"], lines)
+
+
+def headline_rows(task: Task, rows: Rows) -> list[tuple[str, Row]]:
+    """(words, row): of answers every whole split, and the worst class at every longer length; of labels, the worst
+    length of every class, longest first, or whole splits where there is none.
     """
-    if task == "addition":
-        splits = dict.fromkeys(row["split"] for row in within_training(rows))
-        return [overall(rows, "exact_match", split) for split in splits] + worst_by_length(rows)
-    worst = []
-    for kind in dict.fromkeys(row["kind"] for row in rows):
-        row = min(of(rows, kind=kind), key=lambda row: (row["value"], -row["length"]))
-        worst.append({**row, "label": f"{kind}, length {row['length']:,}"})
-    return worst
+    measure = task.measure["metric"]
+    splits = [(split, whole(rows, measure, split)) for split in whole_splits(rows, measure)]
+    longer = at_lengths(rows, task)
+    if task.kind != "label":
+        unit = task.texts.length
+        worst = worst_by_length(longer)
+        return splits + [(f"{row['length']:,} {unit}, {row['kind']} (the worst class)", row) for row in worst]
+    for kind in values_of(longer, "kind"):
+        row = min(select(longer, kind=kind), key=lambda row: (row["value"], -row["length"]))
+        splits.append((f"{kind}, length {row['length']:,}", row))
+    return splits
 
 
-def worst_by_length(rows: list[dict]) -> list[dict]:
-    """For each number of digits beyond training, the class of problems with the lowest exact match."""
-    worst = []
-    for length in sorted({row["length"] for row in rows if "length" in row}):
-        row = min(of(rows, length=length), key=lambda row: row["value"])
-        worst.append({**row, "label": f"{length:,} digits, {row['kind']} (the worst class)"})
-    return worst
+def judged_heads(rows: Rows) -> Rows:
+    """The rows that judge a head as a whole, by the first way of switching off that was used."""
+    modes = modes_of(rows)
+    return whole_drops(rows, modes[0]) if modes else []
 
 
-def whole_head_rows(rows: list[dict]) -> list[dict]:
-    """The rows that judge a head as a whole (they name its class), by the first way of switching off that was used."""
-    judged = [row for row in rows if "class" in row]
-    return [row for row in judged if row.get("mode") == judged[0].get("mode")]
-
-
-def head_table(rows: list[dict]) -> str:
+def head_table(rows: Rows) -> str:
     """The heads of a model, the one that is missed most first."""
     lines = []
     for row in sorted(rows, key=lambda row: -row["value"]):
@@ -177,12 +138,11 @@ def head_table(rows: list[dict]) -> str:
     return table(["head switched off", "lost accuracy", "95 % interval", "n", "class"], lines)
 
 
-def pruning_table(rows: list[dict]) -> str:
+def pruning_table(rows: Rows) -> str:
     """The pruned model on test data, beside what it came from and what it is compared with."""
-    lines = [
-        [row["model"], row["removed"], f"{row['n']:,}", percent(row["value"]), interval(row), f"{row['parameters']:,}",
-         f"{row['bytes']:,}", f"{row['relative_speed']:.2f}x"]
-        for row in of(rows, split="test")
-    ]  # fmt: skip
-    head = ["model", "heads removed", "n", "right, free-running", "95 % interval", "parameters", "bytes", "speed"]
+    lines: list[list[Any]] = []
+    for row in select(rows, study="pruning", split="test"):
+        size = [f"{row['parameters']:,}", f"{row['bytes']:,}", f"{row['relative_speed']:.2f}x"]
+        lines.append([row["model"], row["removed"], *measured(row), *size])
+    head = ["model", "heads removed", "n", "right", "95 % interval", "parameters", "bytes", "speed"]
     return table(head, lines) if lines else ""

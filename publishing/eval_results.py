@@ -3,41 +3,40 @@
 import yaml
 from huggingface_hub import EvalResult, EvalResultEntry, eval_result_entries_to_yaml
 
-from .card_tables import overall, within_training
-from .run_record import RunRecord
+from ..records.rows import Rows
+from ..records.run_folder import Run
+from ..reports.evaluation_rows import at_lengths, whole, whole_splits
+from ..reports.study import task_of
 
 
 METRICS = {
-    ("addition", "exact_match"): "exact match, free-running greedy decoding",
-    ("addition", "token_accuracy"): "token accuracy, teacher-forced",
-    ("sortedness", "accuracy"): "accuracy",
+    "exact_match": "exact match, free-running greedy decoding",
+    "token_accuracy": "token accuracy, teacher-forced",
+    "accuracy": "accuracy",
 }
 
 
-def published_rows(run: RunRecord) -> list[dict]:
-    """The rows that stand for the model: whole splits and every longer length and class of problems for addition,
-    every length and kind for sortedness.
-    """
-    rows = run.rows["evaluation"]
-    if run.task == "sortedness":
-        return rows
-    splits = dict.fromkeys(row["split"] for row in within_training(rows))
-    found = [overall(rows, metric, split) for split in splits for metric in ("exact_match", "token_accuracy")]
-    return [row for row in found if row is not None] + [row for row in rows if "length" in row]
+def published_rows(run: Run) -> Rows:
+    """The rows that stand for the model: whole splits, and every length and class of problems."""
+    task, rows = task_of(run), run.evaluation
+    measure = task.measure["metric"]
+    metrics = [measure] if task.kind == "label" else [measure, "token_accuracy"]
+    found = [whole(rows, metric, split) for split in whole_splits(rows, measure) for metric in metrics]
+    return [row for row in found if row is not None] + at_lengths(rows, task)
 
 
-def model_index(run: RunRecord, pipeline_tag: str, data_command: str, dataset: str | None) -> list[EvalResult]:
+def model_index(run: Run, pipeline_tag: str, data_command: str, dataset: str | None) -> list[EvalResult]:
     return [
         EvalResult(
             task_type=pipeline_tag,
             task_name=run.task,
             dataset_type=dataset or f"headcount-{run.task}",
             dataset_name=f"headcount {run.task}",
-            dataset_config=row.get("kind", "default"),
+            dataset_config=row["kind"] or "default",
             dataset_split=row["split"],
             dataset_args={"command": data_command},
             metric_type=row["metric"],
-            metric_name=METRICS[run.task, row["metric"]],
+            metric_name=METRICS[row["metric"]],
             metric_value=row["value"],
             metric_args={"n": row["n"], "interval_95": row["interval"]},
         )
@@ -45,16 +44,16 @@ def model_index(run: RunRecord, pipeline_tag: str, data_command: str, dataset: s
     ]
 
 
-def eval_results_yaml(run: RunRecord, dataset: str, dataset_revision: str) -> str:
+def eval_results_yaml(run: Run, dataset: str, dataset_revision: str) -> str:
     """The text of `.eval_results/TASK.yaml`; its entries belong to a data set on the Hub."""
     entries = [
         EvalResultEntry(
             dataset_id=dataset,
             dataset_revision=dataset_revision,
-            task_id=f"{row.get('kind', 'default')}.{row['split']}.{row['metric']}",
+            task_id=f"{row['kind'] or 'default'}.{row['split']}.{row['metric']}",
             value=row["value"],
             date=run.provenance["finished_at"],
-            notes=f"{METRICS[run.task, row['metric']]}; n={row['n']}, 95 % interval "
+            notes=f"{METRICS[row['metric']]}; n={row['n']}, 95 % interval "
             f"{row['interval'][0]:.4f} - {row['interval'][1]:.4f}; training seed {run.seed}",
         )
         for row in published_rows(run)

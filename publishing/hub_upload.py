@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from . import __version__
-from .publishing import PublishedData, Repository
+from .repository import VERSION, PublishedData, Repository
 
 
 # Files that headcount itself puts into a repository under names that change; old ones go in the commit that replaces
@@ -104,7 +103,7 @@ def push(
         operations = [CommitOperationAdd(name, path) for name, path in repository.files.items()]
         stale = sorted(name for name in present or () if name not in repository.files and is_own(name))
         operations += [CommitOperationDelete(name) for name in stale]
-        message = f"Upload {repository.repo_type} with headcount {__version__}"
+        message = f"Upload {repository.repo_type} with headcount {VERSION}"
         done = api.create_commit(**place, operations=operations, commit_message=message, revision=revision)
         return Pushed(repo_id, done.oid, done.commit_url, changed=done.oid != head)
     except PushFailed:

@@ -7,14 +7,18 @@
 Nothing is sent here; see hub_upload.py.
 """
 
-import json
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
-from . import __version__
+from ..data_builders.tasks import plain_options
+from ..records.files import read_json, write_text
+from ..records.run_folder import Run, read_run
 
 
+VERSION = metadata.version("headcount")
 RUN_FILES = ("recipe.yaml", "provenance.json", "report.html")
 RUN_PATTERNS = ("results/*.json", "figures/*.png", "figures/*.svg")
 
@@ -60,54 +64,53 @@ def stage_run(
 ) -> Repository:
     """The model repository of a run; files that differ from the run's own are written into the folder `work`.
 
-    `data` is the data set on the Hub that the run was trained on; `beside` are runs of the same recipe with other
-    seeds, for the card.
+    Args:
+        folder: a finished and evaluated run.
+        repo_id: name of the repository, for the card.
+        work: an empty folder, which must stay as long as the repository is needed.
+        data: the data set on the Hub that the run was trained on.
+        beside: runs of the same recipe with other seeds, for the card.
+
+    Returns:
+        The files by their path in the repository; nothing is sent.
+
+    >>> stage_run(Path("runs/addition"), "alice/addition", work).files["README.md"]
     """
-    from .data_builders.card import command_of
-    from .data_builders.tokenization import HeadcountTokenizer
-    from .modeling.remote_code import name_code
-    from .reports.card import CardFacts, model_card
-    from .reports.card_examples import examples_for, run_examples
-    from .reports.eval_results import eval_results_yaml
-    from .reports.run_record import read_run
-    from .trainers.model_building import MODEL_CLASSES, make_config, problem_format
-    from .trainers.recipe import load_recipe
-    from .trainers.training_data import make_corpus
+    from ..data_builders.card import command_of
+    from ..data_builders.tokenization import HeadcountTokenizer
+    from ..modeling.remote_code import name_code
+    from ..trainers.trained_run import load_run
+    from .card import CardFacts, model_card
+    from .card_examples import published_model, run_examples
+    from .eval_results import eval_results_yaml
 
-    record = read_run(folder)
-    others = tuple(read_run(other) for other in beside)
+    record = read_run(folder, whole=True)
+    others = tuple(read_run(other, whole=True) for other in beside)
     check_same_recipe(record, others)
-    recipe = load_recipe(str(folder / "recipe.yaml"))
-    options = make_corpus(recipe).options
+    run = load_run(folder)
+    task, options, model = run.recipe.the_task, run.corpus.options, run.model
     if data is not None:
-        check_data(data, recipe.task, options)
+        check_data(data, task.name, options)
 
-    model = MODEL_CLASSES[make_config(recipe).architecture].from_pretrained(folder / "model")
-    if recipe.task == "addition":
-        for name, value in problem_format(recipe).items():
-            setattr(model.config, name, value)
     name_code(model.config)
     model.save_pretrained(work)
     HeadcountTokenizer.from_pretrained(folder / "model").save_pretrained(work)
-    for name in RUN_FILES:
-        if (folder / name).exists():
-            shutil.copyfile(folder / name, work / name)
-    for path in (path for pattern in RUN_PATTERNS for path in sorted(folder.glob(pattern))):
+    for path in run_files(folder):
         target = work / path.relative_to(folder)
         target.parent.mkdir(exist_ok=True)
         shutil.copyfile(path, target)
     if data is not None:
-        (work / ".eval_results").mkdir()
         text = eval_results_yaml(record, data.repo_id, data.revision)
-        (work / ".eval_results" / f"{recipe.task}.yaml").write_text(text, encoding="utf-8")
+        write_text(work / ".eval_results" / f"{task.name}.yaml", text)
 
-    record.config.update(json.loads((work / "config.json").read_text()))
+    record = replace(record, config={**record.config, **read_json(work / "config.json")})
+    examples = task.card_examples(published_model(record, repo_id, model.list_heads(), options))
     facts = CardFacts(
         repo_id=repo_id,
-        version=__version__,
-        data_command=command_of(recipe.task, options).replace("--output DIR", f"--output {recipe.task}-data"),
+        version=VERSION,
+        data_command=command_of(task.name, options).replace("--output DIR", f"--output {task.name}-data"),
         data_options=asdict(options),
-        examples=run_examples(examples_for(record, repo_id), repo_id, work),
+        examples=run_examples(examples, repo_id, work),
         dataset=None if data is None else data.repo_id,
         other_seeds=others,
     )
@@ -116,7 +119,13 @@ def stage_run(
     return Repository("model", repo_id, files)
 
 
-def check_same_recipe(record, others) -> None:
+def run_files(folder: Path) -> list[Path]:
+    """What is published of a run as it is."""
+    found = [folder / name for name in RUN_FILES if (folder / name).exists()]
+    return found + [path for pattern in RUN_PATTERNS for path in sorted(folder.glob(pattern))]
+
+
+def check_same_recipe(record: Run, others: tuple[Run, ...]) -> None:
     """Raises unless the other runs differ from this one in their training seed only."""
     seeds = {record.seed: record.folder}
     for other in others:
@@ -135,11 +144,11 @@ def check_same_recipe(record, others) -> None:
         seeds[other.seed] = other.folder
 
 
-def check_data(data: PublishedData, task: str, options) -> None:
+def check_data(data: PublishedData, task: str, options: Any) -> None:
     """Raises unless the data set was made with the options of the run, so that its rows are those of the run."""
-    from .data_builders.builders import CORPUS_VERSION
+    from ..data_builders.builders import CORPUS_VERSION
 
-    wanted = {"task": task, "corpus_version": CORPUS_VERSION, "options": json.loads(json.dumps(asdict(options)))}
+    wanted = {"task": task, "corpus_version": CORPUS_VERSION, "options": plain_options(options)}
     for name, value in wanted.items():
         found = data.manifest.get(name)
         if found == value:
@@ -155,14 +164,14 @@ def check_data(data: PublishedData, task: str, options) -> None:
 
 def stage_data(folder: Path, repo_id: str, work: Path) -> Repository:
     """The data set repository of a folder of `headcount data`, checked against its hashes."""
-    from .data_builders.folder import check_folder
-    from .reports.card import citation
+    from ..data_builders.folder import check_folder
+    from .card import citation
 
     manifest = check_folder(folder)
     card = (folder / "README.md").read_text(encoding="utf-8")
     card = card.replace("load_dataset(DIR,", f'load_dataset("{repo_id}",')
     card = card.replace("--output DIR", f"--output {repo_id.split('/')[-1]}")
-    card = f"{card.rstrip()}\n\n## Citation\n\n```bibtex\n{citation(__version__)}\n```\n"
+    card = f"{card.rstrip()}\n\n## Citation\n\n```bibtex\n{citation(VERSION)}\n```\n"
     (work / "README.md").write_text(card, encoding="utf-8")
     names = [*manifest["files"], *(path.relative_to(folder).as_posix() for path in sorted(folder.glob("figures/*")))]
     files = {"README.md": work / "README.md", "manifest.json": folder / "manifest.json"}

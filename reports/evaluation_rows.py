@@ -1,6 +1,8 @@
 """How the rows of results/evaluation.json are found: whole splits, parts of them, places, tests at one length."""
 
+import re
 from collections.abc import Iterable
+from typing import Any
 
 from ..data_builders.tasks import Task
 from ..records.rows import Row, Rows, only, parts, select, values_of
@@ -16,7 +18,13 @@ def whole_splits(rows: Rows, metric: str = "exact_match") -> list[str]:
 
 
 def by_fact(rows: Rows, fact: str, split: str) -> Rows:
-    return parts(rows, fact, metric="exact_match", split=split)
+    """Exact match by the values of a fact, in their order: 2 before 10, also within names."""
+    return sorted(parts(rows, fact, metric="exact_match", split=split), key=lambda row: natural(row["scope"][fact]))
+
+
+def natural(value: Any) -> list[tuple[bool, int, str]]:
+    pieces = re.split(r"([0-9]+)", str(value))
+    return [(not piece.isdigit(), int(piece) if piece.isdigit() else 0, piece) for piece in pieces if piece]
 
 
 def by_place(rows: Rows, split: str) -> Rows:

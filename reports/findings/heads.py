@@ -105,8 +105,8 @@ def _half_proven(rows: Rows, name: str, source: str) -> list[Finding]:
     found = []
     for row in select(rows, moves=True):
         text = (
-            f"{row['head']} moves the {name} in {share(flip_of(row))} of pairs, but that it is needed where there is a "
-            f"{name} more than for the rest is not shown: switching it off costs {drop(excess_of(row))} more on "
+            f"{row['head']} moves the {name} in {share(flip_of(row))} of pairs, but that it is needed where there is "
+            f"a {name} more than for the rest is not shown: switching it off costs {drop(excess_of(row))} more on "
             f"problems with a {name} than on problems without."
         )
         found.append(Finding(percent(flip_of(row)["value"], 1), text, source))
