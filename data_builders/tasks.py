@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..configuration.built_in import BuiltIn, built_in
+from .card_examples import Example, PublishedModel, generic_examples
 from .vocabulary import Vocabulary, Written, assemble, assemble_prompts
 
 
@@ -163,7 +164,11 @@ class Texts:
     length: str = "length"  # what a length counts: "digits"
     problems: str = "problems"  # what examples are called: "sequences"
     kinds: str = "problems"  # what classes are classes of: "unsorted rows are"
+    kind_noun: str = "problems"  # what an example of a class is called: "negatives"
+    place: str = "place of the answer"  # what `Task.place_name` names: "digit of the answer"
+    difference_note: str = ""  # what differences of position ids stand for while an answer is written
     facts: Mapping[str, str] = field(default_factory=dict)  # fact -> how it reads: "longest carry chain"
+    main_facts: tuple[str, ...] | None = None  # those that card and findings tell; None: all of them
     splits: Mapping[str, str] = field(default_factory=dict)  # split -> what is in it
     kinds_text: str = ""  # explains the classes beside a table
     answer_note: Callable[[Mapping], str] = lambda options: ""  # how answers are written, if not as usual
@@ -188,7 +193,7 @@ class LengthStudy:
 
 @dataclass(frozen=True)
 class Study:
-    """What `headcount study` trains and tests: recipes, of which it takes the first apart; options of `extrapolate`."""
+    """What `headcount study` trains and tests: recipes, of which it takes the first apart; `extrapolate` options."""
 
     recipes: tuple[str, ...]
     quick_recipe: str
@@ -346,9 +351,27 @@ class Task(Generic[P]):
         """ "plain", or "reversed" where answers are written from the other end."""
         return "plain"
 
-    def card_examples(self, facts: Any) -> dict[str, Any] | None:
-        """Programs for the model card; None: those that every task of its kind has."""
+    def number_of_answers(self, options: Any) -> int | None:
+        """How many different answers there are, for the chance of a blind guess; None where nobody counts them."""
         return None
+
+    def most_frequent_answer(self, options: Any) -> float | None:
+        """Share of the test problems that have the most frequent answer; None where it is not known."""
+        return None
+
+    # Words for cards and reports
+
+    def place_name(self, place: int) -> str:
+        """How a place of the answer is called in a table."""
+        return str(place)
+
+    def fact_name(self, fact: str, value: Any) -> str:
+        """How a value of a fact is called in a table."""
+        return str(value)
+
+    def card_examples(self, model: PublishedModel) -> dict[str, Example]:
+        """Programs for the model card: `use`, `heads` if the model has any, and `limit`."""
+        return generic_examples(self, model)
 
 
 def options_of(task: Task, values: Mapping[str, Any]) -> Any:

@@ -125,7 +125,7 @@ def evaluate_answers(model: Any, examples: Examples, test: SplitTest) -> Rows:
     counted = labels != IGNORED
     right = (tokens == labels).all(-1).numpy()
     hits = ((tokens == labels) & counted).numpy()
-    about: dict[str, Any] = {"task": examples.task.name, "split": test.split}
+    about: dict[str, Any] = {"task": examples.task.name, **_place(test)}
     rows = [_whole_row(examples, right, test)]
     if test.kind is not None:
         return rows
@@ -176,8 +176,8 @@ def _whole_row(examples: Examples, right: NDArray[np.bool_], test: SplitTest) ->
 
 
 def _place(test: SplitTest) -> dict[str, Any]:
-    where = {} if test.kind is None else {"length": test.length, "kind": test.kind}
-    return {"split": test.split, **where}
+    """`kind` and `length` are None in the rows about a split that is no class of problems at one length."""
+    return {"split": test.split, "kind": test.kind, "length": test.length}
 
 
 def split_examples(recipe: Recipe, corpus: Corpus, problems: Problems) -> Examples:

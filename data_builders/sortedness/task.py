@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..card_examples import Example, PublishedModel
 from ..corpus import Corpus
 from ..option_checks import check_flag
 from ..tasks import Contrast, LengthStudy, Study, Task
 from ..vocabulary import Vocabulary, Written
+from .card_examples import sortedness_examples
 from .corpus import SortednessCorpus, draw_untaken
 from .options import SortednessOptions
 from .sequences import (
@@ -147,3 +149,6 @@ class Sortedness(Task[SortednessProblems]):
 
     def tokens_at(self, length: int, style: str) -> int:
         return length
+
+    def card_examples(self, model: PublishedModel) -> dict[str, Example]:
+        return sortedness_examples(model)

@@ -22,9 +22,7 @@ VOCABULARY = {"vocab_size": 15, "digit_token_ids": list(range(3, 13)), "answer_s
 
 def make_pipe(architecture="encoder-decoder", seed=0, **options):
     model = make_model(architecture, seed=seed, **VOCABULARY, **options)
-    return pipeline(
-        "integer-addition", model=model, tokenizer=make_tokenizer(ADDITION, architecture)
-    )
+    return pipeline("integer-addition", model=model, tokenizer=make_tokenizer(ADDITION, architecture))
 
 
 def problem(a: str, b: str, width: int) -> AdditionProblems:
@@ -134,9 +132,7 @@ def test_the_length_check_is_exact():
 
 def test_models_and_options_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="cannot use this HeadcountForSequenceClassification; expected a headcount"):
-        pipeline(
-            "integer-addition", model=make_model("encoder"), tokenizer=make_tokenizer(SORTEDNESS)
-        )
+        pipeline("integer-addition", model=make_model("encoder"), tokenizer=make_tokenizer(SORTEDNESS))
     with pytest.raises(TypeError, match="takes no 'top_k'"):
         make_pipe()("1+1", top_k=3)
 
