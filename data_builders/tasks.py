@@ -199,6 +199,8 @@ class Study:
     quick_recipe: str
     quick_settings: tuple[str, ...] = ()  # KEY=VALUE
     length_options: tuple[str, ...] = ()
+    keep: int = 6  # heads that pruning leaves
+    quick_keep: int = 6
 
 
 class Task(Generic[P]):
