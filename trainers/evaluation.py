@@ -93,7 +93,7 @@ def generate_tokens(model: Any, examples: Examples) -> list[list[int]]:
     task, rows = examples.task, examples.rows
     longest = int((rows["labels"] != IGNORED).sum(-1).max())
     if model.config.is_encoder_decoder:
-        inputs = {name: rows[name] for name in ("input_ids", "attention_mask") if name in rows}
+        inputs: dict[str, Tensor] = {name: rows[name] for name in ("input_ids", "attention_mask") if name in rows}
         skip = 1
     else:
         inputs = tensors(task.prompts(examples.problems, examples.options))
@@ -125,7 +125,7 @@ def evaluate_answers(model: Any, examples: Examples, test: SplitTest) -> Rows:
     counted = labels != IGNORED
     right = (tokens == labels).all(-1).numpy()
     hits = ((tokens == labels) & counted).numpy()
-    about = {"task": examples.task.name, "split": test.split}
+    about: dict[str, Any] = {"task": examples.task.name, **_place(test)}
     rows = [_whole_row(examples, right, test)]
     if test.kind is not None:
         return rows
@@ -146,7 +146,7 @@ def evaluate_answers(model: Any, examples: Examples, test: SplitTest) -> Rows:
         rows.append(row("evaluation", "place_accuracy", estimate, scope=scope, decoding="free-running", **about))
     questions = _questions(examples[wrong[:MOST_SHOWN]])
     for index, question in zip(wrong, questions, strict=False):
-        texts = {"input": question, "target": targets[index], "generated": written[index]}
+        texts: dict[str, Any] = {"input": question, "target": targets[index], "generated": written[index]}
         rows.append(row("evaluation", "wrong_answer", {"n": 1}, decoding="free-running", **about, **texts))
     return rows
 
@@ -176,8 +176,8 @@ def _whole_row(examples: Examples, right: NDArray[np.bool_], test: SplitTest) ->
 
 
 def _place(test: SplitTest) -> dict[str, Any]:
-    where = {} if test.kind is None else {"length": test.length, "kind": test.kind}
-    return {"split": test.split, **where}
+    """`kind` and `length` are None in the rows about a split that is no class of problems at one length."""
+    return {"split": test.split, "kind": test.kind, "length": test.length}
 
 
 def split_examples(recipe: Recipe, corpus: Corpus, problems: Problems) -> Examples:

@@ -208,7 +208,7 @@ def _override(content: dict[str, Any], override: str) -> str:
     key, separator, text = override.partition("=")
     if not separator:
         raise ValueError(f"--set {override!r} has no '='; expected KEY=VALUE, such as training.batch_size=128.")
-    known = _known_keys(content.get("task"))
+    known = _known_keys(str(content.get("task")))
     section, _, name = key.rpartition(".")
     if not section:
         homes = [section for section in SECTIONS if name in known[section]]
@@ -250,12 +250,12 @@ def _build(content: dict[str, Any]) -> Recipe:
     for key in content:
         if key not in top:
             raise ValueError(f"{key!r} is not a key of a recipe.{nearest(key, top)}")
-    task = find_task(content.get("task"))
+    task = find_task(str(content.get("task")))
     for section, known in _known_keys(task.name).items():
         for key in content[section]:
             if key not in known:
                 raise ValueError(f"{section}.{key} is not a key of a recipe of {task.name}.{nearest(key, known)}")
-    values = {key: _number(v) if isinstance(v, str) else v for key, v in content["training"].items()}
+    values: dict[str, Any] = {key: _number(v) if isinstance(v, str) else v for key, v in content["training"].items()}
     choices = [f.name for f in fields(task.stream)]
     training = TrainingOptions(**{key: value for key, value in values.items() if key not in choices})
     stream = task.stream(**{key: value for key, value in values.items() if key in choices})

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...configuration.built_in import BuiltIn
+from ..card_examples import Example, PublishedModel
 from ..corpus import Corpus
 from ..option_checks import check_shares
-from ..tasks import NOT_A_PLACE, LengthStudy, Pairs, Relation, Roles, Task, Variable
+from ..tasks import NOT_A_PLACE, LengthStudy, Pairs, Relation, Roles, Study, Task, Variable
 from ..vocabulary import EOS, Vocabulary, Written
-from .carry_groups import name_groups, sample_addition, shorten_one_operand
+from .card_examples import addition_examples
+from .carry_groups import NINES, name_groups, sample_addition, shorten_one_operand
 from .carry_pairs import describe_pairs
 from .choices import PROBLEM_CLASSES as CLASS_SENTENCES
 from .columns import AdditionProblems, solve
@@ -28,6 +30,7 @@ VOCABULARY = Vocabulary(tuple("0123456789+="), answer_mark="=")
 DIGIT_IDS = [VOCABULARY.id_of(digit) for digit in "0123456789"]
 PLUS_ID, EQUALS_ID = VOCABULARY.id_of("+"), VOCABULARY.id_of("=")
 ROLES = ("other", "first", "second", "operator", "answer", "end")
+PLACES = ("units", "tens", "hundreds", "thousands")
 MOST_DRAWS = 200  # for one batch, if they bring less than one problem each
 
 _ID_OF_CODE = np.zeros(256, np.int64)
@@ -46,7 +49,7 @@ class AdditionStream:
         object.__setattr__(self, "nine_shares", check_shares("training.nine_shares", self.nine_shares))
 
 
-class Addition(Task):
+class Addition(Task[AdditionProblems]):
     name = "addition"
     kind = "sequence"
     options = AdditionOptions
@@ -79,6 +82,11 @@ class Addition(Task):
         quick_settings=("training.steps=1000",),
         quick_variants=("whole", "no-jitter"),
     )
+    study = Study(
+        recipes=("addition", "addition-reversed"),
+        quick_recipe="addition-tiny",
+        length_options=("--variants", "whole,no-jitter,no-coupling", "--seeds", "0"),
+    )
 
     def problems(
         self,
@@ -100,7 +108,13 @@ class Addition(Task):
         return {"longest_chain": chain, "group": name_groups(problems), "carry": carry}
 
     def fresh_problems(
-        self, rng: np.random.Generator, n: int, corpus: Corpus, stream: AdditionStream, step: int, steps: int
+        self,
+        rng: np.random.Generator,
+        n: int,
+        corpus: Corpus[AdditionProblems],
+        stream: AdditionStream,
+        step: int,
+        steps: int,
     ) -> AdditionProblems:
         """With `min_digits`, a batch has one width, drawn from `min_digits`..`digits`, so that nothing is padded; in
         half of its problems one operand is shorter, of any length.
@@ -128,7 +142,7 @@ class Addition(Task):
     def splits(self, options: AdditionOptions) -> AdditionCorpus:
         return AdditionCorpus(self, options)
 
-    def pairs(self, variable: str, corpus: Corpus, split: str = "test") -> Pairs:
+    def pairs(self, variable: str, corpus: Corpus[AdditionProblems], split: str = "test") -> Pairs[AdditionProblems]:
         if variable not in self.variables or not isinstance(corpus, AdditionCorpus):
             return super().pairs(variable, corpus, split)
         base, source = corpus.pairs(split)
@@ -200,3 +214,24 @@ class Addition(Task):
 
     def answer_order(self, options: AdditionOptions) -> str:
         return options.answer_order
+
+    def number_of_answers(self, options: AdditionOptions) -> int:
+        return 2 * (10**options.digits - 1) + 1
+
+    def most_frequent_answer(self, options: AdditionOptions) -> float | None:
+        """Of numbers that are all equally likely, one sum in the middle; of mixed lengths it is not known."""
+        return 10.0**-options.digits if options.min_digits is None else None
+
+    def place_name(self, place: int) -> str:
+        return PLACES[place] if place < len(PLACES) else f"10^{place}"
+
+    def fact_name(self, fact: str, value: Any) -> str:
+        if fact != "group":
+            return str(value)
+        if value == NINES:
+            return "all nines, no carry"
+        columns = int(value.removeprefix("chain_"))
+        return "no carry" if columns == 0 else f"longest carry chain {columns} column{'s' if columns > 1 else ''}"
+
+    def card_examples(self, model: PublishedModel) -> dict[str, Example]:
+        return addition_examples(model)
