@@ -1,6 +1,7 @@
 """Results as plain text, for standard output."""
 
 from ...records.rows import Row, Rows, only, select
+from ..head_rows import flip_of
 
 
 def head_ranking_text(results: dict[str, Rows]) -> str:
@@ -24,7 +25,7 @@ def head_ranking_text(results: dict[str, Rows]) -> str:
         line += f" {row['p_holm']:9.2g} {gradient[row['head']]:9.3g}"
         if row["head"] in atlas:
             found = atlas[row["head"]]
-            line += f"  {100 * found['flip']['value']:9.1f} %  {found['role']}"
+            line += f"  {100 * flip_of(found)['value']:9.1f} %  {found['role']}"
         lines.append(line)
     return "\n".join([*lines, _intact_text(drops[0], is_share, len(drops))])
 
