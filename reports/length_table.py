@@ -17,13 +17,24 @@ def study_table(summary: Rows) -> str:
     shown = [row for row in summary if row["kind"] in kinds]
     lengths = sorted({int(length) for row in shown for length in row["accuracy"]})
     first, last = shown[0]["trained"]
-    header = ["variant", "pooling", "class", "learned", f"{first}-{last}", *map(str, lengths), "holds to, by seed", ""]
-    table = [header]
+    has_pooling = any(row["pooling"] is not None for row in shown)
+    table = [
+        [
+            "variant",
+            *(["pooling"] if has_pooling else []),
+            "class",
+            "learned",
+            f"{first}-{last}",
+            *map(str, lengths),
+            "holds to, by seed",
+            "",
+        ]
+    ]
     for row in shown:
         table.append(
             [
                 row["variant"],
-                row["pooling"] or "-",
+                *([row["pooling"]] if has_pooling else []),
                 row["kind"],
                 f"{row['learned']}/{len(row['seeds'])}",
                 _percent(row["in_distribution"]),
@@ -33,7 +44,10 @@ def study_table(summary: Rows) -> str:
             ]
         )
     measure = shown[0]["metric"].replace("_", " ")
-    lines = [f"{measure} in % by {task.texts.length}, all seeds pooled (- not measured)", *_aligned(table)]
+    lines = [
+        f"{measure} in % by {task.texts.length}, all seeds pooled (- not measured)",
+        *_aligned(table, 3 if has_pooling else 2),
+    ]
     built_in = sorted({name for row in shown for name in row["built_in"]})
     return "\n".join([*lines, *([f"built in by hand: {', '.join(built_in)}"] if built_in else [])])
 
@@ -42,10 +56,10 @@ def _percent(found: dict | None) -> str:
     return "-" if found is None else percent(found["value"], digits=1).removesuffix(" %")
 
 
-def _aligned(table: list[list[str]]) -> list[str]:
-    """Columns of equal width, with two blanks between them; figures to the right, words to the left."""
+def _aligned(table: list[list[str]], names: int) -> list[str]:
+    """Columns of equal width, with two blanks between them; words, which begin and end a line, to the left."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    words = {0, 1, 2, len(widths) - 2, len(widths) - 1}
+    words = {*range(names), len(widths) - 2, len(widths) - 1}
     return [
         "  ".join(
             cell.ljust(width) if number in words else cell.rjust(width)
