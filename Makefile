@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 BENCH := .venv-bench
+TYPES := build/types
+ROOMS := $(filter-out headcount/,$(dir $(wildcard */__init__.py)))
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,9 +23,13 @@ test: install quality ## set everything up, check style, run all tests
 study: install ## set everything up, run the whole study and write runs/study/report.html
 	$(BIN)/headcount study --output runs/study
 
-quality: install ## check formatting and lint
+quality: install ## check formatting, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+# mypy wants the package in one folder: links to the files of headcount/ and to the rooms, which lie beside it.
+	rm -rf $(TYPES) && mkdir -p $(TYPES)/headcount
+	cd $(TYPES)/headcount && ln -s ../../../headcount/*.* $(ROOMS:%/=../../../%) .
+	cd $(TYPES) && ../../$(BIN)/mypy --config-file ../../setup.cfg --cache-dir ../../.mypy_cache --package headcount
 
 style: install ## format and fix what can be fixed
 	$(BIN)/ruff format .
@@ -39,7 +45,7 @@ $(BENCH)/installed: setup.cfg pyproject.toml constraints.txt benchmarks/peers.tx
 	touch $@
 
 clean: ## remove .venv and caches
-	rm -rf .venv .venv-bench build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench build *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 
 .PHONY: help install test study quality style bench clean
 .DEFAULT_GOAL := help

@@ -114,6 +114,7 @@ class HeadcountConfig(PreTrainedConfig):
 
     >>> config = HeadcountConfig(architecture="encoder", vocab_size=103, position_embedding_type="rotary")
     >>> HeadcountConfig(position_embedding_type="rotery")
+    Traceback (most recent call last):
     ValueError: position_embedding_type='rotery' is not allowed; expected one of none, ... Did you mean 'rotary'?
 
     Fields that need a word beyond their name:
@@ -196,7 +197,7 @@ class HeadcountConfig(PreTrainedConfig):
     decoder_start_token_id: int | None = None
     is_encoder_decoder: bool | None = None
 
-    def __post_init__(self, **kwargs):
+    def __post_init__(self, **kwargs: Any) -> None:
         reject_unknown(kwargs)
         if self.architecture == "encoder-decoder":
             if self.decoder_layers is None:
@@ -212,7 +213,7 @@ class HeadcountConfig(PreTrainedConfig):
         self.pruned_heads = {name: sorted(set(heads)) for name, heads in sorted(self.pruned_heads.items()) if heads}
 
     @classmethod
-    def from_dict(cls, config_dict: dict[str, Any], **kwargs):
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
         # transformers sets overriding values after construction; taking them in here validates them with the rest.
         names = {field.name for field in fields(cls)} - {"dtype"}
         overrides = {name: kwargs.pop(name) for name in list(kwargs) if name in names}
@@ -243,7 +244,7 @@ class HeadcountConfig(PreTrainedConfig):
         return self._output_attentions
 
     @output_attentions.setter
-    def output_attentions(self, value: bool):
+    def output_attentions(self, value: bool) -> None:
         self._output_attentions = value
 
     def attention_layers(self) -> list[str]:
@@ -252,6 +253,7 @@ class HeadcountConfig(PreTrainedConfig):
             return [f"decoder.{i}.self" for i in range(self.num_hidden_layers)]
         names = [f"encoder.{i}.self" for i in range(self.num_hidden_layers)]
         if self.architecture == "encoder-decoder":
+            assert self.decoder_layers is not None  # num_hidden_layers where it was left out
             names += [f"decoder.{i}.{kind}" for i in range(self.decoder_layers) for kind in ("self", "cross")]
         return names
 

@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .key_sets import KeySet, hash_rows
-from .tasks import Problems, Task, Test
+from .tasks import P, SplitTest, Task
 
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_ROUNDS = 200
 
 
-class Corpus:
+class Corpus(Generic[P]):
     """The splits of one set of options; nothing is computed before it is asked for.
 
     >>> corpus = TASKS["reverse"].splits(ReverseOptions(seed=0))
@@ -37,7 +37,7 @@ class Corpus:
 
     repetitive: tuple[str, ...] = ()  # parquet columns with few different values, which are written as a dictionary
 
-    def __init__(self, task: Task, options: Any):
+    def __init__(self, task: Task[P], options: Any):
         self.task, self.options = task, options
         self.files: dict[tuple[str, str], list[Path]] = {}  # parquet files of splits that are read, not drawn
 
@@ -50,17 +50,17 @@ class Corpus:
             configs[kind] = {f"test_{length}": options.long_test for length in options.test_lengths}
         return {config: splits for config, splits in configs.items() if splits}
 
-    def tests(self) -> list[Test]:
+    def tests(self) -> list[SplitTest]:
         """What a model is evaluated on."""
-        whole = [Test("default", split) for split in self.sizes().get("default", {}) if split in ("test", "hard")]
+        whole = [SplitTest("default", split) for split in self.sizes().get("default", {}) if split in ("test", "hard")]
         return whole + [
-            Test(config, split, config, int(split.removeprefix("test_")))
+            SplitTest(config, split, config, int(split.removeprefix("test_")))
             for config, splits in self.sizes().items()
             for split in splits
             if config in self.task.classes
         ]
 
-    def problems(self, split: str, config: str = "default") -> Problems:
+    def problems(self, split: str, config: str = "default") -> P:
         """All rows of a split, in their order."""
         if (config, split) in self.files:
             import pyarrow as pa
@@ -70,11 +70,11 @@ class Corpus:
         parts = list(self.chunks(config, split))
         return type(parts[0]).concatenate(parts)
 
-    def sample(self, split: str, n: int) -> Problems:
+    def sample(self, split: str, n: int) -> P:
         """At most `n` examples of a split, for studies that look at a trained model."""
         return self.problems(split)[:n]
 
-    def chunks(self, config: str, split: str) -> Iterator[Problems]:
+    def chunks(self, config: str, split: str) -> Iterator[P]:
         """The rows of a split, part after part."""
         if split not in self.sizes().get(config, {}):
             known = [f"{name}/{one}" for name, splits in self.sizes().items() for one in splits]
@@ -87,17 +87,22 @@ class Corpus:
         else:
             yield self._held_out[0][split]
 
-    def is_held_out(self, problems: Problems) -> NDArray[np.bool_]:
+    def is_held_out(self, problems: P) -> NDArray[np.bool_]:
         """(N,): which problems training must not see; for training data that is made on the fly."""
-        return self._held_out[1].contains(self.keys(problems))
+        return self.held_out_keys.contains(self.keys(problems))
 
-    def keys(self, problems: Problems) -> NDArray[np.uint64]:
+    @property
+    def held_out_keys(self) -> KeySet:
+        """Keys of what training must not see."""
+        return self._held_out[1]
+
+    def keys(self, problems: P) -> NDArray[np.uint64]:
         """(N,): what makes two problems the same."""
         ids, lengths = self.task.write(problems, self.options)[0]
         return hash_rows(np.where(np.arange(ids.shape[1]) < lengths[:, None], ids, 0))
 
     @cached_property
-    def _held_out(self) -> tuple[dict[str, Problems], KeySet]:
+    def _held_out(self) -> tuple[dict[str, P], KeySet]:
         splits, taken = {}, KeySet()
         for split in ("test", "validation"):
             rows = getattr(self.options, split)
@@ -105,15 +110,15 @@ class Corpus:
                 splits[split] = self._draw(split, rows, taken, remember=True)
         return splits, taken
 
-    def _train_chunks(self) -> Iterator[Problems]:
-        taken = self._held_out[1].copy()
+    def _train_chunks(self) -> Iterator[P]:
+        taken = self.held_out_keys.copy()
         yield self._draw("train", self.options.train, taken, remember=False)
 
-    def _draw(self, split: str, rows: int, taken: KeySet, remember: bool) -> Problems:
+    def _draw(self, split: str, rows: int, taken: KeySet, remember: bool) -> P:
         """`rows` problems of mixed lengths that are not in `taken`; with `remember`, none of them twice."""
         entropy = np.random.SeedSequence([self.options.seed, *split.encode()])
         rng = np.random.Generator(np.random.PCG64(entropy))
-        found: list[Problems] = []
+        found: list[P] = []
         missing = rows
         for _ in range(MOST_ROUNDS):
             drawn = self.task.problems(self.options, rng, missing + missing // 8 + 16)
@@ -154,12 +159,13 @@ class Corpus:
         for problems in self.chunks(config, split):
             yield self.table(problems, config)
 
-    def table(self, problems: Problems, config: str) -> "pa.Table":
+    def table(self, problems: P, config: str) -> "pa.Table":
         import pyarrow as pa
 
         (ids, lengths), answers = self.task.write(problems, self.options)
         vocabulary, facts = self.task.vocabulary, self.task.facts(problems)
-        columns = {"input": [vocabulary.text(row[:length].tolist()) for row, length in zip(ids, lengths, strict=True)]}
+        texts = [vocabulary.text(row[:length].tolist()) for row, length in zip(ids, lengths, strict=True)]
+        columns: dict[str, Any] = {"input": texts}
         if self.task.kind == "label":
             columns["label"] = np.asarray(answers)
         else:
@@ -170,7 +176,7 @@ class Corpus:
         arrays = [pa.array(columns[name], schema.field(name).type) for name in schema.names]
         return pa.Table.from_arrays(arrays, schema=schema)
 
-    def read_table(self, table: "pa.Table") -> Problems:
+    def read_table(self, table: "pa.Table") -> P:
         """The problems of a table that `table` made."""
         raise ValueError(f"the task {self.task.name} cannot read its rows back; expected `read_table` in its corpus.")
 
@@ -179,5 +185,5 @@ class Corpus:
         return {name: count_values(table[name]) for name in ("length", *self._fact_names())}
 
 
-def count_values(column) -> Counter:
+def count_values(column: "pa.ChunkedArray") -> Counter:
     return Counter({count["values"]: count["counts"] for count in column.value_counts().to_pylist()})

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .card_figures import draw_counts
 from .corpus import Corpus
 from .option_checks import check_lengths, check_whole_number
-from .tasks import NOT_A_PLACE, DataCard, LengthStudy, Problems, Relation, Roles, Task, Texts
+from .tasks import NOT_A_PLACE, DataCard, LengthStudy, Problems, Relation, Roles, Study, Task, Texts
 from .vocabulary import EOS, Vocabulary, Written
 
 
@@ -119,7 +119,7 @@ class Strings(Problems):
     length: NDArray[np.int64]
 
 
-class ReverseCorpus(Corpus):
+class ReverseCorpus(Corpus[Strings]):
     repetitive = ("length", "repeats")
 
     def read_table(self, table: "pa.Table") -> Strings:
@@ -131,7 +131,7 @@ class ReverseCorpus(Corpus):
         return Strings(letters, length)
 
 
-class Reverse(Task):
+class Reverse(Task[Strings]):
     name = "reverse"
     kind = "sequence"
     options = ReverseOptions
@@ -147,6 +147,12 @@ class Reverse(Task):
         quick_lengths=(12, 16),
         quick_settings=("training.steps=300",),
         quick_variants=("learned", "rotary"),
+    )
+    study = Study(
+        recipes=("reverse",),
+        quick_recipe="reverse",
+        quick_settings=("training.epochs=1",),
+        length_options=("--encodings", "learned,sinusoidal,rotary,t5_bias,none", "--seeds", "0"),
     )
 
     def problems(

@@ -8,7 +8,7 @@ Shapes: N problems, L tokens of a sequence, T labelled places.
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,9 @@ class Problems:
         if len(parts) == 1:
             return parts[0]
         return cls(*(_joined([getattr(part, each.name) for part in parts]) for each in fields(cls)))
+
+
+P = TypeVar("P", bound=Problems)
 
 
 def _joined(arrays: list[NDArray]) -> NDArray:
@@ -96,31 +99,31 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class Pairs(Generic[P]):
     """Counterfactual pairs: a variable differs between base and source at place `index` (N,)."""
 
-    base: Problems
-    source: Problems
+    base: P
+    source: P
     index: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.base)
 
-    def __getitem__(self, rows: Any) -> "Pairs":
+    def __getitem__(self, rows: Any) -> "Pairs[P]":
         return Pairs(self.base[rows], self.source[rows], self.index[rows])
 
 
 @dataclass(frozen=True)
-class Contrast:
+class Contrast(Generic[P]):
     """Twins for the question why length hurts: the same input with and without the decisive pair at `place` (N,)."""
 
-    plain: Problems
-    changed: Problems
+    plain: P
+    changed: P
     place: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Test:
+class SplitTest:
     """One test of a model: a split, and for a class of problems at one length, which."""
 
     config: str
@@ -187,7 +190,17 @@ class LengthStudy:
     quick_variants: tuple[str, ...] = ()  # of those that the recipe names, or encodings
 
 
-class Task:
+@dataclass(frozen=True)
+class Study:
+    """What `headcount study` trains and tests: recipes, the first of which it takes apart; options of `extrapolate`."""
+
+    recipes: tuple[str, ...]
+    quick_recipe: str
+    quick_settings: tuple[str, ...] = ()  # KEY=VALUE
+    length_options: tuple[str, ...] = ()
+
+
+class Task(Generic[P]):
     """Subclass it, fill in the names below, override what differs, and name an instance in `TASKS`."""
 
     name: ClassVar[str]
@@ -205,35 +218,36 @@ class Task:
     format_options: ClassVar[tuple[str, ...]] = ()  # options that say how problems are written
     place_zero: ClassVar[str] = "first"  # which end of a plain answer is its place 0: "first" or "last"
     length_study: ClassVar[LengthStudy]
+    study: ClassVar[Study]
 
     # Problems and their exact answers
 
     def problems(
         self, options: Any, rng: np.random.Generator, n: int, length: int | None = None, kind: str | None = None
-    ) -> Problems:
+    ) -> P:
         """`n` problems; of a length that may be any, and of one of the `classes`, where they are given."""
         raise NotImplementedError
 
-    def solve(self, problems: Problems) -> NDArray:
+    def solve(self, problems: P) -> NDArray:
         """The exact answers, (N, ...)."""
         raise NotImplementedError
 
-    def facts(self, problems: Problems) -> dict[str, NDArray]:
+    def facts(self, problems: P) -> dict[str, NDArray]:
         """Arrays (N,) by which results are broken down."""
         return {}
 
-    def test_problems(self, options: Any, kind: str, length: int, n: int) -> Problems:
+    def test_problems(self, options: Any, kind: str, length: int, n: int) -> P:
         """Problems of a class and length to test on, the same for every model: by the seed of the options alone."""
         entropy = np.random.SeedSequence([options.seed, length, *kind.encode()])
         return self.problems(options, np.random.Generator(np.random.PCG64(entropy)), n, length, kind)
 
     def fresh_problems(
-        self, rng: np.random.Generator, n: int, corpus: "Corpus", stream: Any, step: int, steps: int
-    ) -> Problems:
+        self, rng: np.random.Generator, n: int, corpus: "Corpus[P]", stream: Any, step: int, steps: int
+    ) -> P:
         """A batch for one training step, without those that the corpus holds out; of one length, so as not to pad."""
         first, last = self.trained_lengths(corpus.options)
         length = int(rng.integers(first, last + 1))
-        found: list[Problems] = []
+        found: list[P] = []
         for _ in range(200):
             drawn = self.problems(corpus.options, rng, n, length)
             found.append(drawn[~corpus.is_held_out(drawn)])
@@ -244,19 +258,19 @@ class Task:
             "fewer rows in data.test and data.validation."
         )
 
-    def contrast(self, options: Any, length: int, n: int) -> Contrast | None:
+    def contrast(self, options: Any, length: int, n: int) -> Contrast[P] | None:
         """Twins of one length that differ in what decides, for the study of why length hurts; None if it has none."""
         return None
 
     # Splits
 
-    def splits(self, options: Any) -> "Corpus":
+    def splits(self, options: Any) -> "Corpus[P]":
         """The disjoint splits of these options."""
         from .corpus import Corpus
 
         return Corpus(self, options)
 
-    def pairs(self, variable: str, corpus: "Corpus", split: str = "test") -> Pairs:
+    def pairs(self, variable: str, corpus: "Corpus[P]", split: str = "test") -> Pairs[P]:
         """Pairs of held-out problems in which just this variable differs."""
         raise ValueError(
             f"the task {self.name} has no pairs for {variable!r}; expected one of: {', '.join(self.variables)}."
@@ -268,11 +282,11 @@ class Task:
 
     # Tokens
 
-    def write(self, problems: Problems, options: Any) -> tuple[Written, Written | NDArray]:
+    def write(self, problems: P, options: Any) -> tuple[Written, Written | NDArray]:
         """Token ids of the questions and of the answers, without special tokens; of a `label` task, labels (N,)."""
         raise NotImplementedError
 
-    def encode(self, problems: Problems, style: str | None = None, options: Any = None) -> dict[str, NDArray]:
+    def encode(self, problems: P, style: str | None = None, options: Any = None) -> dict[str, NDArray]:
         """`input_ids`, `labels` and, if any row is padded, `attention_mask`; padded on the right, labels with -100.
 
         `style` is an architecture. `encoder-decoder`: `374+814<eos>` and `1188<eos>`; `decoder`:
@@ -286,7 +300,7 @@ class Task:
         options = self.options() if options is None else options
         return assemble(*self.write(problems, options), style, self.vocabulary)
 
-    def prompts(self, problems: Problems, options: Any = None) -> dict[str, NDArray]:
+    def prompts(self, problems: P, options: Any = None) -> dict[str, NDArray]:
         """What a decoder is asked with, `<bos>374+814=`, padded on the left."""
         options = self.options() if options is None else options
         return assemble_prompts(self.write(problems, options)[0], self.vocabulary)

@@ -76,6 +76,8 @@ def assemble(questions: Written, answers: Written | NDArray, style: str, vocabul
     if style == "encoder":
         input_ids, lengths = side_by_side([questions], PAD)
         labels = np.asarray(answers, np.int64)
+    elif not isinstance(answers, tuple):
+        raise ValueError(f"labels cannot be written in the style {style!r}; expected answers as ids and lengths.")
     elif style == "encoder-decoder":
         input_ids, lengths = side_by_side([questions, _column(EOS, count)], PAD)
         labels, _ = side_by_side([answers, _column(EOS, count)], IGNORED)

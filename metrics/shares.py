@@ -1,6 +1,6 @@
 """What all metrics have in common: a share with its interval, as cards show it, and the check of the columns."""
 
-from collections.abc import Sequence
+from collections.abc import Sized
 
 from ..records.intervals import rate
 
@@ -17,7 +17,7 @@ def share(right: int, n: int) -> dict:
     return {"rate": found["value"], "n": found["n"], "interval": found["interval"]}
 
 
-def check_columns(**columns: Sequence) -> int:
+def check_columns(**columns: Sized) -> int:
     """How many examples there are; raises unless every column has as many, and at least one.
 
     >>> check_columns(predictions=["12", "7"], references=["12", "8"])

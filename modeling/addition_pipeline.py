@@ -25,12 +25,11 @@ def shown(problem) -> str:
 
 
 class AdditionPipeline(Pipeline):
-    """
-    >>> pipe = pipeline("integer-addition", model="runs/addition/model")
-    >>> pipe("374+814")
-    '1188'
-    >>> pipe(["1+1", "702 + 297"], batch_size=2)
-    ['2', '999']
+    """Adds as the model does, with a trained model of addition:
+
+        pipe = pipeline("integer-addition", model="runs/addition/model")
+        pipe("374+814")  # '1188'
+        pipe(["1+1", "702 + 297"], batch_size=2)  # ['2', '999']
 
     A model that was trained on mixed lengths takes numbers of any length that fits into memory (about 4,700 digits
     with four heads); whether its answer is right at that length is another matter: see its card.

@@ -4,12 +4,75 @@ Names and numbers are those of the unpruned model and never change. A head mask 
 head, 0 removes it, anything between weakens it; gradients flow into it.
 """
 
+from collections.abc import Iterable, Sequence
+
 import torch
 from torch import Tensor
 
 from ..configuration.configuration_headcount import HeadcountConfig
 from ..configuration.rules import nearest
 from .attention import HeadcountAttention
+
+
+class Head(str):
+    """The name of a head, `decoder.1.cross.0`, which also knows its parts.
+
+    >>> Head("decoder.1.cross.0").kind
+    'cross'
+    """
+
+    __slots__ = ()
+
+    @property
+    def stack(self) -> str:
+        return self.split(".")[0]
+
+    @property
+    def layer(self) -> int:
+        return int(self.split(".")[1])
+
+    @property
+    def kind(self) -> str:
+        return self.split(".")[2]
+
+    @property
+    def number(self) -> int:
+        return int(self.split(".")[3])
+
+    @property
+    def attention(self) -> str:
+        """The name of its attention layer."""
+        return self.rpartition(".")[0]
+
+
+HeadName = str | tuple[int, int]  # "decoder.1.cross.0", or (layer, head) where that says enough
+
+
+def pick_heads(heads: Iterable[HeadName], known: Sequence[Head], model: str) -> list[Head]:
+    """The heads that are meant, by name or as `(layer, head)`; what is not one of the known is an error.
+
+    >>> pick_heads([(0, 1)], [Head("encoder.0.self.0"), Head("encoder.0.self.1")], "BertModel")
+    ['encoder.0.self.1']
+    """
+    if isinstance(heads, str):
+        raise TypeError(f"heads is the string {heads!r}, expected a list of head names such as [{heads!r}].")
+    kinds = list(dict.fromkeys((head.stack, head.kind) for head in known))
+    found = []
+    for head in heads:
+        name = head
+        if isinstance(head, tuple):
+            if len(head) != 2 or len(kinds) != 1:
+                several = " and ".join(f"{stack}.N.{kind}" for stack, kind in kinds)
+                raise ValueError(
+                    f"{head!r} does not say which head of this {model} is meant, which has {several}; expected a name "
+                    f"such as {known[0]!r}."
+                )
+            name = f"{kinds[0][0]}.{head[0]}.{kinds[0][1]}.{head[1]}"
+        if name not in known:
+            span = f"names from {known[0]!r} to {known[-1]!r}" if known else "none, since it has no heads left"
+            raise ValueError(f"{head!r} is not a head of this {model}; expected {span}.{nearest(name, known)}")
+        found.append(Head(name))
+    return found
 
 
 def expand_head_mask(mask: Tensor | None, name: str, num_layers: int, num_heads: int, batch: int) -> Tensor | None:
@@ -41,24 +104,31 @@ class HeadsMixin:
         found = {module.name: module for module in self.modules() if isinstance(module, HeadcountAttention)}
         return {name: found[name] for name in self.config.attention_layers() if name in found}
 
-    def list_heads(self) -> list[str]:
+    def list_heads(self) -> list[Head]:
         """The names of all heads that are there; pruned ones are not.
 
+        >>> from headcount import HeadcountConfig, HeadcountModel
+        >>> model = HeadcountModel(HeadcountConfig(num_hidden_layers=2, num_attention_heads=4))
         >>> model.list_heads()
         ['encoder.0.self.0', 'encoder.0.self.1', ..., 'decoder.1.cross.3']
         """
-        return [f"{name}.{head}" for name, module in self.attention_modules().items() for head in module.heads]
+        return [Head(f"{name}.{head}") for name, module in self.attention_modules().items() for head in module.heads]
 
-    def head_mask_for(self, heads: list[str]) -> dict[str, Tensor]:
+    def head_mask_for(self, heads: Iterable[HeadName]) -> dict[str, Tensor]:
         """Masks that switch off just these heads, as keyword arguments for `forward` and `generate`.
 
-        >>> model(**inputs, **model.head_mask_for(["encoder.0.self.3"]))
+        >>> from headcount import HeadcountConfig, HeadcountModel
+        >>> model = HeadcountModel(HeadcountConfig(num_hidden_layers=2, num_attention_heads=4))
+        >>> masks = model.head_mask_for(["encoder.0.self.3"])
+        >>> masks["head_mask"]
+        tensor([[1., 1., 1., 0.],
+                [1., 1., 1., 1.]])
+        >>> outputs = model(torch.tensor([[5, 6]]), decoder_input_ids=torch.tensor([[1]]), **masks)
         """
         masks = {
             argument: torch.ones(size, self.config.num_attention_heads) for argument, size in self._masks().items()
         }
-        self._group(heads)  # raises for a name that does not exist
-        for head in heads:
+        for head in self._ever(heads):
             argument, layer, number = self.mask_entry(head)
             masks[argument][layer, number] = 0.0
         return {argument: mask.to(self.device) for argument, mask in masks.items()}
@@ -66,21 +136,24 @@ class HeadsMixin:
     def mask_entry(self, head: str) -> tuple[str, int, int]:
         """Where the gate of a head is: mask argument, layer, number.
 
-        >>> model.mask_entry("decoder.1.cross.0")
+        >>> from headcount import HeadcountConfig, HeadcountModel
+        >>> HeadcountModel(HeadcountConfig()).mask_entry("decoder.1.cross.0")
         ('cross_attn_head_mask', 1, 0)
         """
-        stack, layer, kind, number = head.split(".")
-        return self._mask_argument(stack, kind), int(layer), int(number)
+        head = Head(head)
+        return self._mask_argument(head.stack, head.kind), head.layer, head.number
 
-    def prune_heads(self, heads: list[str]) -> None:
+    def prune_heads(self, heads: Iterable[HeadName]) -> None:
         """Removes the parameters of these heads for good and notes them in `config.pruned_heads`.
 
-        The logits are those of the model with the heads masked. An optimizer made before holds the old parameters:
-        make a new one.
+        The logits are those of the model with the heads masked; heads that are gone already stay gone. An optimizer
+        made before holds the old parameters: make a new one.
         """
-        modules = self.attention_modules()
+        modules, groups = self.attention_modules(), {}
+        for head in self._ever(heads):
+            groups.setdefault(head.attention, []).append(head.number)
         with torch.no_grad():
-            for name, numbers in self._group(heads).items():
+            for name, numbers in groups.items():
                 modules[name].prune(numbers)
                 gone = set(self.config.pruned_heads.get(name, [])) | set(numbers)
                 self.config.pruned_heads[name] = sorted(gone)
@@ -99,22 +172,8 @@ class HeadsMixin:
             return "cross_attn_head_mask"
         return "decoder_head_mask" if stack == "decoder" and self.config.is_encoder_decoder else "head_mask"
 
-    def _group(self, heads: list[str]) -> dict[str, list[int]]:
-        """['encoder.0.self.3', ...] -> {'encoder.0.self': [3, ...]}; a name that does not exist raises."""
-        if isinstance(heads, str):
-            raise TypeError(f"heads is the string {heads!r}, expected a list of head names such as [{heads!r}].")
-        known = [
-            f"{name}.{head}"
-            for name in self.config.attention_layers()
-            for head in range(self.config.num_attention_heads)
-        ]
-        groups: dict[str, list[int]] = {}
-        for head in heads:
-            if head not in known:
-                raise ValueError(
-                    f"{head!r} is not a head of this model; expected names from {known[0]!r} to {known[-1]!r}."
-                    f"{nearest(head, known)}"
-                )
-            name, number = head.rsplit(".", 1)
-            groups.setdefault(name, []).append(int(number))
-        return groups
+    def _ever(self, heads: Iterable[HeadName]) -> list[Head]:
+        """These heads of the unpruned model; a name that does not exist raises."""
+        numbers = range(self.config.num_attention_heads)
+        known = [Head(f"{name}.{number}") for name in self.config.attention_layers() for number in numbers]
+        return pick_heads(heads, known, type(self).__name__)

@@ -11,7 +11,8 @@ class Claim:
     """The settings of a piece of work, kept in NAME.json beside its results.
 
     >>> claim = Claim(Path("heads"), "heads", {"rows": 200, "weights": "ab12..."})
-    >>> claim.finished("ablation")  # None, or the rows that are there already
+    >>> claim.finished("ablation") is None  # or the rows that are there already
+    True
     """
 
     def __init__(self, folder: Path, name: str, settings: dict[str, Any], overwrite: bool = False):

@@ -65,7 +65,8 @@ def read_json(path: Path, kind: type = dict) -> Any:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{path} is not JSON ({error}); expected the file as headcount wrote it.") from error
-    if not isinstance(found, kind) or (kind is list and not all(isinstance(part, dict) for part in found)):
+    rows = found if isinstance(found, list) else []
+    if not isinstance(found, kind) or not all(isinstance(part, dict) for part in rows):
         raise ValueError(f"{path} holds something else; expected {'a list of rows' if kind is list else 'an object'}.")
     return found
 
@@ -84,7 +85,8 @@ def read_yaml(path: Path) -> dict:
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ValueError(f"{path} is not YAML; expected the file as headcount wrote it.") from error
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{path} is not valid YAML ({reason}); expected names with values.") from error
     if not isinstance(found, dict):
         raise ValueError(f"{path} holds something else; expected names with values.")
     return found

@@ -41,7 +41,8 @@ def row(
 ) -> Row:
     """A row from an estimate as `records.intervals` makes it; without one, value, n and interval are None, 0, None.
 
-    >>> row("evaluation", "exact_match", rate(99, 100), decoding="free-running", split="test")["value"]
+    >>> estimate = {"value": 0.99, "n": 100, "interval": [0.95, 1.0]}
+    >>> row("evaluation", "exact_match", estimate, decoding="free-running", split="test")["value"]
     0.99
     """
     if decoding not in DECODINGS:
@@ -57,7 +58,9 @@ def row(
 def select(rows: Iterable[Row], scope: Any = ANY, **wanted: Any) -> Rows:
     """The rows that have all of these values; `scope={}` are those about all of the data.
 
-    >>> select(rows, study="ablation", mode="zero", scope={})
+    >>> rows = [row("ablation", "exact_match_drop", mode=mode) for mode in ("zero", "mean")]
+    >>> [found["mode"] for found in select(rows, study="ablation", mode="zero", scope={})]
+    ['zero']
     """
     chosen = (r for r in rows if scope is ANY or r.get("scope") == scope)
     return [r for r in chosen if all(name in r and r[name] == value for name, value in wanted.items())]

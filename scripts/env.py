@@ -15,10 +15,8 @@ import typer
 from .. import __version__
 
 
-PACKAGES = (
-    "torch", "transformers", "datasets", "accelerate", "safetensors", "evaluate", "tokenizers",
-    "huggingface_hub", "numpy", "scipy", "matplotlib",
-)  # fmt: skip
+PACKAGES = ["torch", "transformers", "datasets", "accelerate", "safetensors", "evaluate", "tokenizers"]
+PACKAGES += ["huggingface_hub", "numpy", "scipy", "matplotlib"]
 
 
 def describe() -> dict[str, str]:

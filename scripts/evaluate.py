@@ -14,9 +14,11 @@ import typer
 
 
 def main(
-    model: Annotated[Path, typer.Argument(help="Folder of a run, as headcount train leaves it.")],
+    model: Annotated[str, typer.Argument(help="Folder of a run, a model folder, or a Hub id.", metavar="MODEL")],
     data: Annotated[Path | None, typer.Option(help="Folder of headcount data; default: the run's own data.")] = None,
-    exhaustive: Annotated[bool, typer.Option("--exhaustive", help="Addition: test every problem there is.")] = False,
+    exhaustive: Annotated[
+        bool, typer.Option("--exhaustive", help="Test every problem there is, where the task can list them.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Test a trained model, free-running and teacher-forced side by side, with intervals."""

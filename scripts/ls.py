@@ -11,7 +11,6 @@ import typer
 
 from ..configuration import choices
 from ..configuration.rules import nearest
-from ..data_builders.choices import TASKS
 
 
 # Family -> (config field or argument that takes the name, its choices)
@@ -23,8 +22,9 @@ FAMILIES = {
     "normalizers": ("attention_normalizer", choices.NORMALIZERS),
     "embeddings": ("embedding_type", choices.EMBEDDINGS),
     "architectures": ("architecture", choices.ARCHITECTURES),
-    "recipes": ("recipe", None),  # read from their files
-    "tasks": ("task", TASKS),
+    "recipes": ("recipe", None),  # these are read from files and tasks
+    "tasks": ("task", None),
+    "options": ("option", None),
 }
 
 
@@ -34,6 +34,18 @@ def choices_of(family: str) -> dict[str, str]:
         from ..trainers.recipe import describe_recipes
 
         return describe_recipes()
+    if family in ("tasks", "options"):
+        from ..data_builders.registry import TASKS, load_own_tasks
+        from .task_options import describe_options
+
+        load_own_tasks()
+        if family == "tasks":
+            return {name: task.texts.description for name, task in TASKS.items()}
+        return {
+            f"{name} {flag}": default
+            for name, task in TASKS.items()
+            for flag, default in describe_options(task).items()
+        }
     return FAMILIES[family][1]
 
 

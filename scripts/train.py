@@ -2,6 +2,7 @@
 
 headcount train addition --output runs/addition
 headcount train addition --output runs/addition --resume
+headcount train addition --output runs/addition --data addition-data
 headcount train sortedness --output runs/sortedness --seed 1 --set training.steps=400
 accelerate launch --multi_gpu --num_processes 2 scripts/train.py addition --output runs/two --processes 2
 """
@@ -17,6 +18,9 @@ import typer
 def main(
     recipe: Annotated[str, typer.Argument(help="Name of a recipe (headcount ls recipes) or path of a YAML file.")],
     output: Annotated[Path, typer.Option(help="Folder for the run.")],
+    data: Annotated[
+        Path | None, typer.Option(help="Train and test on this folder of headcount data, written from the recipe.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the run; default: the recipe's.")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="KEY=VALUE, such as training.batch_size=128.")
@@ -32,7 +36,7 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Train a recipe and leave model, metrics and evaluation in a folder."""
-    from headcount.trainers.loop import RunOptions, TrainingStopped, train
+    from headcount.trainers.loop import RunOptions, TrainingStopped, train_recipe
     from headcount.trainers.recipe import load_recipe
 
     if resume and overwrite:
@@ -45,8 +49,8 @@ def main(
         if dry_run:
             show_plan(chosen, as_json)
             return
-        options = RunOptions(output, resume, overwrite, keep, report_to, processes)
-        summary = train(chosen, options)
+        options = RunOptions(output, data, resume, overwrite, keep, report_to, processes)
+        summary = train_recipe(chosen, options)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     except TrainingStopped as stopped:
@@ -64,10 +68,10 @@ def show_plan(recipe, as_json: bool) -> None:
 
     from headcount.trainers.model_building import make_model
     from headcount.trainers.optimizers import OPTIMIZERS
-    from headcount.trainers.training_data import make_batches, make_corpus, number_of_steps
+    from headcount.trainers.training_data import make_batches, make_corpus
 
     model, batches = make_model(recipe), make_batches(recipe, make_corpus(recipe))
-    steps, optimizers = number_of_steps(recipe, batches), OPTIMIZERS[recipe.training.optimizer](model, recipe.training)
+    steps, optimizers = batches.steps, OPTIMIZERS[recipe.training.optimizer](model, recipe.training)
     clock = []
     for step in range(6):
         start = time.perf_counter()

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from headcount.data_builders.addition_options import AdditionOptions
+from headcount.data_builders.addition.options import AdditionOptions
 from headcount.data_builders.folder import write_folder
-from headcount.trainers.loop import RunOptions, train
+from headcount.trainers.loop import RunOptions, train_recipe
 from headcount.trainers.recipe import load_recipe
 
 
@@ -21,7 +21,7 @@ LONG_ADDITION = [
 
 def small_run(folder: Path, recipe: str = "addition-tiny", settings: list[str] | None = None, seed: int = 0) -> Path:
     chosen = load_recipe(recipe, [*(ADDITION if settings is None else settings), f"training.seed={seed}"])
-    train(chosen, RunOptions(folder), say=lambda text: None)
+    train_recipe(chosen, RunOptions(folder), say=lambda text: None)
     return folder
 
 

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from ..data_builders.corpus import Corpus
 from ..data_builders.examples import Examples, make_examples, tensors
-from ..data_builders.tasks import Problems, Test
+from ..data_builders.tasks import Problems, SplitTest
 from ..data_builders.vocabulary import IGNORED
-from ..metrics.answers import compute_place_accuracy
+from ..metrics.answers import breakdown, compute_place_accuracy
 from ..metrics.classes import class_rates
 from ..records.intervals import rate
 from ..records.rows import Row, Rows, row
@@ -93,7 +93,7 @@ def generate_answers(model: Any, examples: Examples) -> list[str]:
     task, rows = examples.task, examples.rows
     longest = int((rows["labels"] != IGNORED).sum(-1).max())
     if model.config.is_encoder_decoder:
-        inputs = {name: rows[name] for name in ("input_ids", "attention_mask") if name in rows}
+        inputs: dict[str, Tensor] = {name: rows[name] for name in ("input_ids", "attention_mask") if name in rows}
         skip = 1
     else:
         inputs = tensors(task.prompts(examples.problems, examples.options))
@@ -114,24 +114,21 @@ def right_answers(examples: Examples) -> list[str]:
     return [texts[number] for number in which.reshape(-1).tolist()]
 
 
-def evaluate_answers(model: Any, examples: Examples, test: Test) -> Rows:
+def evaluate_answers(model: Any, examples: Examples, test: SplitTest) -> Rows:
     """Exact match overall and by every fact, accuracy by place, and some wrong answers."""
     tokens, labels = teacher_forced_tokens(model, examples.rows)
     counted = labels != IGNORED
     right = (tokens == labels).all(-1).numpy()
     hits = ((tokens == labels) & counted).numpy()
-    about = {"task": examples.task.name, **_place(test)}
+    about: dict[str, Any] = {"task": examples.task.name, **_place(test)}
     rows = [_whole_row(examples, right, test)]
     if test.kind is not None:
         return rows
     forced = rate(hits.sum(), int(counted.sum()))
     rows.append(row("evaluation", "token_accuracy", forced, decoding="teacher-forced", **about))
     for fact, values in examples.facts.items():
-        for value in np.unique(values.astype(str)) if values.dtype == object else np.unique(values):
-            own = values == value
-            share = rate(right[own].sum(), own.sum())
-            scope = {fact: value.item() if isinstance(value, np.generic) else value}
-            rows.append(row("evaluation", "exact_match", share, scope=scope, decoding="free-running", **about))
+        for value, share in breakdown(right, values):
+            rows.append(row("evaluation", "exact_match", share, scope={fact: value}, decoding="free-running", **about))
     wrong = np.flatnonzero(~right)
     targets = right_answers(examples)
     written = list(targets)
@@ -139,12 +136,12 @@ def evaluate_answers(model: Any, examples: Examples, test: Test) -> Rows:
         written[index] = text
     by_place = compute_place_accuracy(written, targets, place_zero(examples))["by_place"]
     for found in by_place:
-        estimate = {"value": found["accuracy"], "n": found["n"], "interval": found["interval"]}
+        estimate = {name: found[name] for name in ("value", "n", "interval")}
         scope = {"place": found["place"]}
         rows.append(row("evaluation", "place_accuracy", estimate, scope=scope, decoding="free-running", **about))
     questions = _questions(examples[wrong[:MOST_SHOWN]])
     for index, question in zip(wrong, questions, strict=False):
-        texts = {"input": question, "target": targets[index], "generated": written[index]}
+        texts: dict[str, Any] = {"input": question, "target": targets[index], "generated": written[index]}
         rows.append(row("evaluation", "wrong_answer", {"n": 1}, decoding="free-running", **about, **texts))
     return rows
 
@@ -161,19 +158,19 @@ def _questions(examples: Examples) -> list[str]:
     return texts if vocabulary.answer_mark is None else [text.split(vocabulary.answer_mark)[0] for text in texts]
 
 
-def evaluate_labels(model: Any, examples: Examples, test: Test) -> Rows:
+def evaluate_labels(model: Any, examples: Examples, test: SplitTest) -> Rows:
     """Accuracy with the rates that show how it came about, and what always guessing one class would give."""
     label = examples.rows["labels"].numpy()
     rates = class_rates(predicted_labels(model, examples.rows).numpy(), label)
     return [row("evaluation", "accuracy", rates, task=examples.task.name, **_place(test))]
 
 
-def _whole_row(examples: Examples, right: NDArray[np.bool_], test: Test) -> Row:
+def _whole_row(examples: Examples, right: NDArray[np.bool_], test: SplitTest) -> Row:
     share = rate(right.sum(), len(right))
     return row("evaluation", "exact_match", share, decoding="free-running", task=examples.task.name, **_place(test))
 
 
-def _place(test: Test) -> dict[str, Any]:
+def _place(test: SplitTest) -> dict[str, Any]:
     """`kind` and `length` are None in the rows about a split that is no class of problems at one length."""
     return {"split": test.split, "kind": test.kind, "length": test.length}
 

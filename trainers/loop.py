@@ -234,18 +234,18 @@ def run(recipe: Recipe, options: RunOptions, accelerator: Accelerator, say: Call
                 values["learning_rate"] = optimizers[-1].param_groups[0]["lr"]
                 bar.set_postfix(loss=f"{values['loss']:.4f}", acc=f"{values['accuracy']:.3f}", ex_s=round(speed))
                 accelerator.log(values, step=done)
-                if main:
+                if log is not None:
                     log.add({"step": done, **values})
             if (done % training.evaluate_every == 0 and not last) or (last and training.target is not None):
                 validation = gather_validation(prepared, recipe, corpus, accelerator)
                 accelerator.log({"validation": validation["value"]}, step=done)
-                if main:
+                if log is not None:
                     log.add({"step": done, "validation": validation["value"], "n": validation["n"]})
                 if main and bar.disable:
                     say(f"step {done}/{steps}  loss {result.loss.item():.4f}  validation {validation['value']:.4f}")
                 last = last or (training.target is not None and validation["value"] >= training.target)
             stop = agree(stopper.wanted, accelerator) and not last
-            if main and (stop or (done % training.checkpoint_every == 0 and not last)):
+            if log is not None and (stop or (done % training.checkpoint_every == 0 and not last)):
                 check_finite(result.loss, done, folder)
                 checkpoints.save_checkpoint(folder / "checkpoints", done, model, optimizers, options.keep)
                 log.flush()

@@ -8,6 +8,8 @@ The projections of an attention layer are several matrices side by side, one for
 head does not depend on the other heads, pruned ones included, and four heads cost a fifth of one large matrix.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -26,13 +28,16 @@ def orthogonalize(matrices: Tensor, steps: int) -> Tensor:
     tall = matrices.shape[-2] > matrices.shape[-1]
     gram = matrices.mT @ matrices if tall else matrices @ matrices.mT
     size = gram.diagonal(dim1=-2, dim2=-1).sum(-1)[:, None, None].sqrt() + 1e-7
-    gram, product = gram / size**2, None
+    product: Tensor | None = None
+    gram = gram / size**2
     for left in reversed(range(steps)):
         polynomial = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
         polynomial.diagonal(dim1=-2, dim2=-1).add_(a)
         product = polynomial if product is None else product @ polynomial
         if left:
             gram = polynomial @ (gram @ polynomial)  # of the next X
+    if product is None:
+        raise ValueError(f"steps={steps} is not allowed; expected a whole number >= 1.")
     product = product / size
     return matrices @ product if tall else product @ matrices
 
@@ -61,7 +66,7 @@ class Muon(torch.optim.Optimizer):
         super().__init__(params, options)
 
     @torch.no_grad()
-    def step(self, closure=None) -> None:
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
         for group in self.param_groups:
             by_shape: dict[torch.Size, list[Tensor]] = {}
             for parameter in group["params"]:
@@ -74,12 +79,12 @@ class Muon(torch.optim.Optimizer):
         for parameter in parameters:
             if not self.state[parameter]:
                 self.state[parameter]["momentum"] = torch.zeros_like(parameter)
-        gradients = [parameter.grad for parameter in parameters]
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         momentum = [self.state[parameter]["momentum"] for parameter in parameters]
         torch._foreach_lerp_(momentum, gradients, 1 - group["momentum"])
         ahead = torch._foreach_lerp(gradients, momentum, group["momentum"])  # Nesterov
         block = group.get("block")  # state that was saved before there were blocks has none
-        updates = join(orthogonalize(cut(torch.stack(ahead), block or shape), group["steps"]), shape)
+        updates = join(orthogonalize(cut(torch.stack(ahead), block or (shape[0], shape[1])), group["steps"]), shape)
         if group["weight_decay"]:
             torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
         # Tall matrices move more. Projections are square until heads are pruned; those that are left go on as before.

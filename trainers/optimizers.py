@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -18,7 +18,7 @@ def make_adamw(parameters, training: "TrainingOptions") -> torch.optim.AdamW:
     return torch.optim.AdamW(
         parameters,
         lr=training.learning_rate,
-        betas=tuple(training.betas),
+        betas=training.betas,
         weight_decay=training.weight_decay,
         fused=True,
     )
@@ -37,16 +37,17 @@ def muon(model: nn.Module, training: "TrainingOptions") -> list[torch.optim.Opti
     groups: dict[tuple[int, int] | None, list[nn.Parameter]] = {}
     for matrix in matrices:
         groups.setdefault(blocks.get(id(matrix)), []).append(matrix)
-    options = {"lr": training.muon_learning_rate, "momentum": training.muon_momentum}
+    own_groups = [{"params": own, "block": block} for block, own in groups.items()]
     return [
-        Muon([{"params": own, "block": block} for block, own in groups.items()], **options),
+        Muon(own_groups, lr=training.muon_learning_rate, momentum=training.muon_momentum),
         make_adamw(rest, training),
     ]
 
 
-def parts_of_heads(model: nn.Module) -> dict[int, tuple[int, int]]:
+def parts_of_heads(model: Any) -> dict[int, tuple[int, int]]:
     """The shape of one head's part of every projection, by the id of the weight."""
-    found, width = {}, model.config.hidden_size
+    found: dict[int, tuple[int, int]] = {}
+    width = model.config.hidden_size
     for attention in model.attention_modules().values():
         for projection in (attention.q_proj, attention.k_proj, attention.v_proj):
             found[id(projection.weight)] = (attention.head_dim, width)

@@ -2,8 +2,8 @@
 
 A recipe has a task and three sections: `data` (the options of the task's corpus), `model` (fields of HeadcountConfig)
 and `training` (below, and what the task lets one choose for problems that are made while training). It may extend
-another one and then names only what differs. Unknown keys are errors. `variants` are changes of the recipe that a study of
-lengths can compare with it; a run has none.
+another one and then names only what differs. Unknown keys are errors. `variants` are changes of it that a study
+of lengths can compare with it; a run has none.
 """
 
 import difflib
@@ -208,7 +208,7 @@ def _override(content: dict[str, Any], override: str) -> str:
     key, separator, text = override.partition("=")
     if not separator:
         raise ValueError(f"--set {override!r} has no '='; expected KEY=VALUE, such as training.batch_size=128.")
-    known = _known_keys(content.get("task"))
+    known = _known_keys(str(content.get("task")))
     section, _, name = key.rpartition(".")
     if not section:
         homes = [section for section in SECTIONS if name in known[section]]
@@ -250,12 +250,12 @@ def _build(content: dict[str, Any]) -> Recipe:
     for key in content:
         if key not in top:
             raise ValueError(f"{key!r} is not a key of a recipe.{nearest(key, top)}")
-    task = find_task(content.get("task"))
+    task = find_task(str(content.get("task")))
     for section, known in _known_keys(task.name).items():
         for key in content[section]:
             if key not in known:
                 raise ValueError(f"{section}.{key} is not a key of a recipe of {task.name}.{nearest(key, known)}")
-    values = {key: _number(v) if isinstance(v, str) else v for key, v in content["training"].items()}
+    values: dict[str, Any] = {key: _number(v) if isinstance(v, str) else v for key, v in content["training"].items()}
     choices = [f.name for f in fields(task.stream)]
     training = TrainingOptions(**{key: value for key, value in values.items() if key not in choices})
     stream = task.stream(**{key: value for key, value in values.items() if key in choices})

@@ -1,5 +1,6 @@
 """Opens a finished run: its model, its recipe, and the data to test it on."""
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from ..data_builders.corpus import Corpus
 from ..data_builders.folder import open_folder
 from ..data_builders.tasks import plain_options
 from ..modeling.modeling_headcount import HeadcountPreTrainedModel
-from ..records.run_folder import CONFIG, RECIPE, is_run
+from ..records.run_folder import CONFIG, RECIPE
 from .model_building import MODEL_CLASSES, make_config
 from .recipe import Recipe, load_recipe
 from .training_data import make_corpus
@@ -25,33 +26,67 @@ class TrainedRun:
     corpus: Corpus
 
 
-def load_run(folder: str | Path, data: str | Path | None = None, exhaustive: bool = False) -> TrainedRun:
-    """Model, recipe and corpus of a run folder; `data` is a folder of `headcount data` to test on instead.
+def load_run(place: str | Path, data: str | Path | None = None, exhaustive: bool = False) -> TrainedRun:
+    """Model, recipe and corpus of a trained model of headcount.
 
     Args:
-        folder: a run, as `headcount train` leaves it.
-        data: a folder of `headcount data`, checked against its hashes. Problems that the model was trained on are an
-            error.
-        exhaustive: test every problem there is, for tasks that can.
+        place: a run folder, as `headcount train` leaves it; a model folder that knows its recipe (that of a run, or a
+            published repository); or the id of such a repository on the Hub.
+        data: a folder of `headcount data` to test on instead of the run's own data, checked against its hashes.
+            Problems that the model was trained on are an error.
+        exhaustive: test every problem there is, for tasks that can list them.
 
     Returns:
         A `TrainedRun` with `model`, `recipe` and `corpus`.
     """
-    folder = Path(folder)
-    if not is_run(folder) or not (folder / CONFIG).exists():
-        raise ValueError(f"{folder} holds no finished run; expected a folder with {RECIPE} and model/.")
-    recipe = load_recipe(str(folder / RECIPE))
+    folder, weights, recipe_path = find_model(place)
+    recipe = load_recipe(str(recipe_path))
     if exhaustive and not hasattr(recipe.options, "exhaustive"):
-        raise ValueError(
-            f"--exhaustive has no effect on {recipe.task}; expected a task that can list all its problems."
-        )
+        raise ValueError(f"--exhaustive has no effect on {recipe.task}; expected a task that can list its problems.")
     corpus = make_corpus(recipe)
     if data is not None:
         corpus = other_data(recipe, corpus, Path(data))
     if exhaustive:
         corpus = recipe.the_task.splits(replace(corpus.options, exhaustive=True))
-    model = MODEL_CLASSES[make_config(recipe).architecture].from_pretrained(folder / "model")
+    model = MODEL_CLASSES[make_config(recipe).architecture].from_pretrained(weights)
     return TrainedRun(folder, model, recipe, corpus)
+
+
+def find_model(place: str | Path) -> tuple[Path, Path, Path]:
+    """The folder of a trained model, that of its weights, and its recipe; what is not here is asked of the Hub."""
+    folder = Path(place)
+    if not folder.exists() and is_repository_id(str(place)):
+        folder = download(str(place))
+    if (folder / RECIPE).is_file() and (folder / CONFIG).is_file():  # a run
+        return folder, folder / "model", folder / RECIPE
+    if (folder / "config.json").is_file():
+        for recipe in (folder / RECIPE, folder.parent / RECIPE):  # a repository, or the model folder of a run
+            if recipe.is_file():
+                return folder, folder, recipe
+        raise ValueError(
+            f"{folder} does not say what its model was trained on; expected a {RECIPE} in it, as runs and published "
+            "models have."
+        )
+    raise ValueError(
+        f"{place} holds no finished run; expected a folder with {RECIPE} and model/, a model folder, or a Hub id."
+    )
+
+
+def is_repository_id(text: str) -> bool:
+    return re.fullmatch(r"[\w.-]+/[\w.-]+", text) is not None
+
+
+def download(repo_id: str) -> Path:
+    """A published model, without its figures; weights are safetensors only."""
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(repo_id, allow_patterns=["*.json", "*.safetensors", RECIPE]))
+    except Exception as error:
+        raise ValueError(
+            f"{repo_id} is no folder here, and the Hub does not give it ({type(error).__name__}); expected a run "
+            "folder, a model folder or the id of a published model."
+        ) from error
 
 
 def other_data(recipe: Recipe, trained: Corpus, folder: Path) -> Corpus:

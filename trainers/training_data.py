@@ -38,7 +38,7 @@ class FixedRows:
         if self.batch_size > count:
             raise ValueError(f"training.batch_size={self.batch_size} is not allowed with {count} training rows.")
         self.steps_per_epoch = count // self.batch_size
-        self.steps = training.steps or max(1, round(training.epochs * self.steps_per_epoch))
+        self.steps = training.steps or max(1, round((training.epochs or 0) * self.steps_per_epoch))
         self.lengths = (rows["input_ids"] != PAD).sum(-1)
         self.equal_lengths = bool((self.lengths == self.lengths[0]).all())
         self._epoch, self._plan = -1, torch.empty(0)
@@ -66,7 +66,7 @@ class FixedRows:
 def trim(batch: Batch) -> Batch:
     """Cuts columns that are padding in every row; without any padding left, the attention mask goes too."""
     width = int((batch["input_ids"] != PAD).sum(-1).max())
-    trimmed = {name: batch[name][:, :width] for name in ("input_ids", "attention_mask") if name in batch}
+    trimmed: Batch = {name: batch[name][:, :width] for name in ("input_ids", "attention_mask") if name in batch}
     trimmed["labels"] = batch["labels"]
     if batch["labels"].ndim > 1:
         answer = int((batch["labels"] != IGNORED).int().cumsum(-1).argmax(-1).max()) + 1
@@ -80,7 +80,8 @@ class FreshRows:
     """Problems that the task makes anew for every step; those that the corpus holds out are left out."""
 
     def __init__(self, recipe: Recipe, corpus: Corpus):
-        self.recipe, self.corpus, self.steps = recipe, corpus, recipe.training.steps
+        self.recipe, self.corpus = recipe, corpus
+        self.steps: int = recipe.training.steps or 1  # fresh data need a number of steps: see TrainingOptions
 
     def __call__(self, step: int) -> Batch:
         recipe, training = self.recipe, self.recipe.training

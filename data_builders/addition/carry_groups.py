@@ -196,7 +196,7 @@ def sample_addition(
 def shorten_one_operand(rng: np.random.Generator, problems: AdditionProblems) -> None:
     """In half of the problems, on average, one operand becomes shorter: any length from 0 digits (the number 0) on."""
     count, columns = problems.a.shape
-    digits_left = rng.integers(0, columns, count)
-    choice = rng.integers(0, 4, count)  # 0: the first operand, 1: the second, otherwise neither
+    digits_left = np.asarray(rng.integers(0, columns, count))
+    choice = np.asarray(rng.integers(0, 4, count))  # 0: the first operand, 1: the second, otherwise neither
     for number, digits in enumerate((problems.a, problems.b)):
         digits[(choice == number)[:, None] & (np.arange(columns) >= digits_left[:, None])] = 0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..corpus import Corpus, count_values
 from ..key_sets import KeySet
-from ..tasks import Task, Test
+from ..tasks import SplitTest, Task
 from .carry_pairs import count_pairs, draw_pairs
 from .columns import AdditionProblems, from_integers, problem_keys
 from .options import HARD_PART, HELD_OUT_PART, AdditionOptions, group_sizes
@@ -35,7 +35,7 @@ class HeldOut:
     keys: KeySet
 
 
-class AdditionCorpus(Corpus):
+class AdditionCorpus(Corpus[AdditionProblems]):
     """The splits of one set of options; nothing is computed before it is asked for.
 
     >>> from headcount.data_builders.registry import TASKS
@@ -53,7 +53,7 @@ class AdditionCorpus(Corpus):
     repetitive = ("digits", "carries", "longest_chain", "group", "carry_into", "column_class", "column", "ripple")
     options: AdditionOptions
 
-    def __init__(self, task: Task, options: AdditionOptions):
+    def __init__(self, task: Task[AdditionProblems], options: AdditionOptions):
         super().__init__(task, options)
         # Wide problems make shorter chunks, so that a chunk takes some tens of megabytes.
         self.chunk_rows = max(256, min(1 << 17, (1 << 22) // options.digits))
@@ -72,15 +72,15 @@ class AdditionCorpus(Corpus):
             configs["exhaustive"] = {"exhaustive": 10 ** (2 * options.digits)}
         return {config: splits for config, splits in configs.items() if splits}
 
-    def tests(self) -> list[Test]:
-        everything = [Test("exhaustive", "exhaustive")] if self.options.exhaustive else []
+    def tests(self) -> list[SplitTest]:
+        everything = [SplitTest("exhaustive", "exhaustive")] if self.options.exhaustive else []
         return super().tests() + everything
 
     def chunks(self, config: str, split: str) -> Iterator[AdditionProblems]:
         if config == "exhaustive" and self.options.exhaustive:
             yield from self._exhaustive_chunks()
         elif config == "default" and split in self.sizes()["default"] and split != "train":
-            whole = self._held_out.splits[split]
+            whole = self._drawn.splits[split]
             yield from (whole[start : start + self.chunk_rows] for start in range(0, len(whole), self.chunk_rows))
         else:
             yield from super().chunks(config, split)
@@ -90,11 +90,15 @@ class AdditionCorpus(Corpus):
         known = self.sizes().get("pairs", {})
         if split not in known:
             raise ValueError(f"there are no pairs {split!r}; expected one of: {', '.join(known)}.")
-        return self._held_out.pairs[split]
+        return self._drawn.pairs[split]
 
     def is_held_out(self, problems: AdditionProblems) -> NDArray[np.bool_]:
         """(N,): which problems are in validation, test, hard or pairs; for training data that is made on the fly."""
-        return self._held_out.keys.contains(self.keys(problems)) & ~self._is_wider(problems)
+        return super().is_held_out(problems) & ~self._is_wider(problems)
+
+    @property
+    def held_out_keys(self) -> KeySet:
+        return self._drawn.keys
 
     def keys(self, problems: AdditionProblems) -> NDArray[np.uint64]:
         """Leading zeros do not count; a+b and b+a are one problem unless the options say otherwise."""
@@ -109,7 +113,7 @@ class AdditionCorpus(Corpus):
     def _is_wider(self, problems: AdditionProblems) -> NDArray[np.bool_]:
         """Whether a number has more digits than any of this corpus."""
         beyond = slice(self.options.digits, None)
-        return problems.a[:, beyond].any(-1) | problems.b[:, beyond].any(-1)
+        return np.asarray((problems.a[:, beyond] | problems.b[:, beyond]).any(-1))
 
     def features(self, config: str) -> "Features":
         from .tables import pair_features, problem_features
@@ -151,10 +155,10 @@ class AdditionCorpus(Corpus):
     def _train_chunks(self) -> Iterator[AdditionProblems]:
         options = self.options
         sources = self._uniform_sources() if options.sampling == "uniform" else self._group_sources("train")
-        return self._mixed_chunks("train", sources, options.train, self._held_out.keys.copy(), keep_keys=False)
+        return self._mixed_chunks("train", sources, options.train, self._drawn.keys.copy(), keep_keys=False)
 
     @cached_property
-    def _held_out(self) -> HeldOut:
+    def _drawn(self) -> HeldOut:
         """Every held-out row, drawn in one fixed order, each set without the ones before it."""
         options, held_out = self.options, HeldOut({}, {}, KeySet())
         sources = self._uniform_sources()

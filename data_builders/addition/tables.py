@@ -74,7 +74,8 @@ def read_problems(table: pa.Table, options: AdditionOptions) -> AdditionProblems
             operands.append(
                 np.array([[int(digit) for digit in text] for text in texts], np.uint8).reshape(-1, columns)
             )
-    return AdditionProblems(*operands, width)
+    a, b = operands
+    return AdditionProblems(a, b, width)
 
 
 def pair_features(options: AdditionOptions) -> Features:

@@ -12,7 +12,7 @@ from ...configuration.built_in import BuiltIn
 from ..card_examples import Example, PublishedModel
 from ..corpus import Corpus
 from ..option_checks import check_shares
-from ..tasks import NOT_A_PLACE, LengthStudy, Pairs, Relation, Roles, Task, Variable
+from ..tasks import NOT_A_PLACE, LengthStudy, Pairs, Relation, Roles, Study, Task, Variable
 from ..vocabulary import EOS, Vocabulary, Written
 from .card_examples import addition_examples
 from .carry_groups import NINES, name_groups, sample_addition, shorten_one_operand
@@ -49,7 +49,7 @@ class AdditionStream:
         object.__setattr__(self, "nine_shares", check_shares("training.nine_shares", self.nine_shares))
 
 
-class Addition(Task):
+class Addition(Task[AdditionProblems]):
     name = "addition"
     kind = "sequence"
     options = AdditionOptions
@@ -76,6 +76,11 @@ class Addition(Task):
         quick_settings=("training.steps=1000",),
         quick_variants=("whole", "no-jitter"),
     )
+    study = Study(
+        recipes=("addition", "addition-reversed"),
+        quick_recipe="addition-tiny",
+        length_options=("--variants", "whole,no-jitter,no-coupling", "--seeds", "0"),
+    )
 
     def problems(
         self,
@@ -97,7 +102,13 @@ class Addition(Task):
         return {"longest_chain": chain, "group": name_groups(problems), "carry": carry}
 
     def fresh_problems(
-        self, rng: np.random.Generator, n: int, corpus: Corpus, stream: AdditionStream, step: int, steps: int
+        self,
+        rng: np.random.Generator,
+        n: int,
+        corpus: Corpus[AdditionProblems],
+        stream: AdditionStream,
+        step: int,
+        steps: int,
     ) -> AdditionProblems:
         """With `min_digits`, a batch has one width, drawn from `min_digits`..`digits`, so that nothing is padded; in
         half of its problems one operand is shorter, of any length.
@@ -125,7 +136,7 @@ class Addition(Task):
     def splits(self, options: AdditionOptions) -> AdditionCorpus:
         return AdditionCorpus(self, options)
 
-    def pairs(self, variable: str, corpus: Corpus, split: str = "test") -> Pairs:
+    def pairs(self, variable: str, corpus: Corpus[AdditionProblems], split: str = "test") -> Pairs[AdditionProblems]:
         if variable not in self.variables or not isinstance(corpus, AdditionCorpus):
             return super().pairs(variable, corpus, split)
         base, source = corpus.pairs(split)
@@ -189,7 +200,7 @@ class Addition(Task):
         return found
 
     def tokens_at(self, length: int, style: str) -> int:
-        """`<bos>`, both operands, `+`, `=`, the sum with a digit more, `<eos>`; an encoder reads the problem alone."""
+        """`<bos>`, both operands, `+`, `=`, the sum with a digit more, `<eos>`; an encoder reads the problem only."""
         return 3 * length + 5 if style == "decoder" else 2 * length + 2
 
     def longest_number(self, length: int) -> int:

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from .columns import AdditionProblems, number_of_digits
 
 
-Codes = tuple[NDArray[np.uint8], NDArray[np.integer]]  # (N, W) ASCII codes, of which every row keeps its first (N,)
+Codes = tuple[NDArray[np.uint8], NDArray[np.int64]]  # (N, W) ASCII codes, of which every row keeps its first (N,)
 
 
 def addition_texts(
@@ -24,7 +24,7 @@ def addition_texts(
     return join_columns([operands[0], plus, operands[1]]), target
 
 
-def written_digits(digits: NDArray[np.uint8], lengths: NDArray[np.integer], units_first: bool) -> NDArray[np.uint8]:
+def written_digits(digits: NDArray[np.uint8], lengths: NDArray[np.int64], units_first: bool) -> NDArray[np.uint8]:
     """(N, W) ASCII codes: each row's number of `lengths` digits, at the left; what follows is not part of it."""
     columns = digits.shape[1]
     codes = digits + np.uint8(ord("0"))
@@ -37,8 +37,8 @@ def written_digits(digits: NDArray[np.uint8], lengths: NDArray[np.integer], unit
 
 
 def join_columns(
-    parts: list[tuple[NDArray[np.uint8], NDArray[np.integer]]],
-) -> tuple[NDArray[np.uint8], NDArray[np.integer]]:
+    parts: list[Codes],
+) -> Codes:
     """Puts texts (codes, lengths) side by side: one matrix of codes, each row's text at the left, and the lengths."""
     total = np.sum([lengths for _, lengths in parts], axis=0)
     codes = np.concatenate([codes for codes, _ in parts], axis=1)

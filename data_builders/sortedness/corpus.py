@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..corpus import Corpus
 from ..key_sets import KeySet, scramble
-from ..tasks import Test
+from ..tasks import SplitTest
 from .options import SortednessOptions
 from .sequences import (
     KIND_NAMES,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from datasets import Features
 
 
-class SortednessCorpus(Corpus):
+class SortednessCorpus(Corpus[SortednessProblems]):
     """The splits of one set of options; nothing is computed before it is asked for.
 
     >>> from headcount.data_builders.registry import TASKS
@@ -52,7 +52,7 @@ class SortednessCorpus(Corpus):
             configs[kind] = {name: size for name, size in tests.items() if int(name.removeprefix("test_")) >= shortest}
         return {config: splits for config, splits in configs.items() if splits}
 
-    def tests(self) -> list[Test]:
+    def tests(self) -> list[SplitTest]:
         return [test for test in super().tests() if test.kind is not None]
 
     def sample(self, split: str, n: int) -> SortednessProblems:
@@ -71,10 +71,7 @@ class SortednessCorpus(Corpus):
             taken = self._test_keys
         if split == "train":
             taken = self.held_out_keys
-        return self._draw(config, split, taken)
-
-    def is_held_out(self, problems: SortednessProblems) -> NDArray[np.bool_]:
-        return self.held_out_keys.contains(self.keys(problems))
+        return self._rows(config, split, taken)
 
     def keys(self, problems: SortednessProblems) -> NDArray[np.uint64]:
         """The multiset of values, whatever its order."""
@@ -139,7 +136,7 @@ class SortednessCorpus(Corpus):
             **{f"position/{name}": _count(tenth[names[wrong] == name]) for name in KIND_NAMES[1:]},
         }
 
-    def _draw(self, config: str, split: str, taken: KeySet) -> Iterator[SortednessProblems]:
+    def _rows(self, config: str, split: str, taken: KeySet) -> Iterator[SortednessProblems]:
         options = self.options
         is_test = split.startswith("test_")
         first, last = options.min_length, options.max_length
@@ -180,14 +177,14 @@ class SortednessCorpus(Corpus):
 
     @cached_property
     def held_out_keys(self) -> KeySet:
-        """Keys of what training must not see: the multisets of values of validation and test rows."""
+        """The multisets of values of validation and test rows."""
         taken = self._test_keys.copy()
         if self.options.validation:
             taken.add(np.unique(self._keys_of("default", "validation", self._test_keys)))
         return taken
 
     def _keys_of(self, config: str, split: str, taken: KeySet) -> NDArray[np.uint64]:
-        return np.concatenate([self.keys(problems) for problems in self._draw(config, split, taken)])
+        return np.concatenate([self.keys(problems) for problems in self._rows(config, split, taken)])
 
 
 def _count(values: NDArray) -> Counter:

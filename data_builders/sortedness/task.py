@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..card_examples import Example, PublishedModel
 from ..corpus import Corpus
 from ..option_checks import check_flag
-from ..tasks import Contrast, LengthStudy, Task
+from ..tasks import Contrast, LengthStudy, Study, Task
 from ..vocabulary import Vocabulary, Written
 from .card_examples import sortedness_examples
 from .corpus import SortednessCorpus, draw_untaken
@@ -29,6 +29,7 @@ from .texts import TEXTS
 
 
 VOCABULARY = Vocabulary(tuple(map(str, range(VALUES))), joiner=" ")
+ENCODINGS = "sinusoidal,learned,none,rotary,alibi_directional,none+causal+log_n"
 BLEND = (1 / 8, 1 / 3)  # shares of the steps between which the curriculum goes over to the mixture
 
 
@@ -44,7 +45,7 @@ class SortednessStream:
         check_flag("training.curriculum", self.curriculum)
 
 
-class Sortedness(Task):
+class Sortedness(Task[SortednessProblems]):
     name = "sortedness"
     kind = "label"
     options = SortednessOptions
@@ -60,6 +61,12 @@ class Sortedness(Task):
         quick_lengths=(8, 16, 32, 64, 128, 256),
         quick_settings=("training.steps=800",),
         quick_variants=("sinusoidal", "learned", "none", "alibi_directional", "none+causal", "none+causal+log_n"),
+    )
+    study = Study(
+        recipes=("sortedness",),
+        quick_recipe="sortedness-tiny",
+        # Twelve cells, which fit into the quarter of an hour; `headcount extrapolate` alone has them all.
+        length_options=("--encodings", ENCODINGS, "--poolings", "mean,max", "--seeds", "0"),
     )
 
     def problems(
@@ -78,7 +85,7 @@ class Sortedness(Task):
         """1 where the values never decrease."""
         inside = np.arange(1, problems.values.shape[1]) < problems.length[:, None]
         falls = (problems.values[:, 1:] < problems.values[:, :-1]) & inside
-        return (~falls.any(-1)).astype(np.int64)
+        return np.asarray(~falls.any(-1), np.int64)
 
     def facts(self, problems: SortednessProblems) -> dict[str, NDArray]:
         return {"kind": np.array(KIND_NAMES)[problems.kind], "length": problems.length}
@@ -88,7 +95,13 @@ class Sortedness(Task):
         return self.splits(options).at_length(length, n).problems(f"test_{length}", kind)
 
     def fresh_problems(
-        self, rng: np.random.Generator, n: int, corpus: Corpus, stream: SortednessStream, step: int, steps: int
+        self,
+        rng: np.random.Generator,
+        n: int,
+        corpus: Corpus[SortednessProblems],
+        stream: SortednessStream,
+        step: int,
+        steps: int,
     ) -> SortednessProblems:
         """One length per batch, half of it sorted; rows with held-out values are left out."""
         if n % 2:
@@ -108,7 +121,7 @@ class Sortedness(Task):
         kinds = {kind: blend * share for kind, share in options.kinds.items()}
         return kinds | {"shuffle": kinds.get("shuffle", 0.0) + 1.0 - blend}
 
-    def contrast(self, options: SortednessOptions, length: int, n: int) -> Contrast:
+    def contrast(self, options: SortednessOptions, length: int, n: int) -> Contrast[SortednessProblems]:
         """Sequences with two neighbours exchanged, and the same in order."""
         found = self.test_problems(options, "swap", length, max(2 * n, options.test))
         swapped = found[np.flatnonzero(found.position >= 0)[:n]]

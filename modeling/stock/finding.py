@@ -7,51 +7,29 @@ can be gated without touching its forward. Its name says stack, layer and kind, 
 
 import functools
 import inspect
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from torch import nn
 from transformers import PreTrainedModel
 
-from ...configuration.rules import nearest
+from ..heads import Head, HeadName, pick_heads
 from ..modeling_headcount import HeadcountPreTrainedModel
 
 
 # Part of a module's path -> the stack it stands for; the first part that says something counts.
-STACKS = {"vision": "vision", "image": "vision", "visual": "vision", "audio": "audio", "text": "text",
-          "language": "text", "encoder": "encoder", "decoder": "decoder"}  # fmt: skip
+STACKS = {
+    "vision": "vision",
+    "image": "vision",
+    "visual": "vision",
+    "audio": "audio",
+    "text": "text",
+    "language": "text",
+    "encoder": "encoder",
+    "decoder": "decoder",
+}
 CROSS = ("cross", "encoder_attn", "encdec", "encoder_decoder")
 HEAD_COUNTS = ("num_heads", "num_attention_heads", "n_heads", "n_head")
-
-
-class Head(str):
-    """The name of a head, `decoder.1.cross.0`, which also knows its parts.
-
-    >>> Head("decoder.1.cross.0").kind
-    'cross'
-    """
-
-    __slots__ = ()
-
-    @property
-    def stack(self) -> str:
-        return self.split(".")[0]
-
-    @property
-    def layer(self) -> int:
-        return int(self.split(".")[1])
-
-    @property
-    def kind(self) -> str:
-        return self.split(".")[2]
-
-    @property
-    def number(self) -> int:
-        return int(self.split(".")[3])
-
-    @property
-    def attention(self) -> str:
-        """The name of its attention layer."""
-        return self.rpartition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -73,13 +51,13 @@ def list_heads(model: PreTrainedModel) -> list[Head]:
     return [Head(f"{layer.name}.{head}") for layer in attention_layers(model).values() for head in layer.heads]
 
 
-def check_head(model: PreTrainedModel, head: str, known: list[Head]) -> None:
-    """Raises with what is expected if a name is not one of the model's heads."""
-    if head not in known:
-        raise ValueError(
-            f"{head!r} is not a head of this {type(model).__name__}; expected names from {known[0]!r} to "
-            f"{known[-1]!r}.{nearest(head, known)}"
-        )
+def as_heads(model: PreTrainedModel, heads: Iterable[HeadName]) -> list[Head]:
+    """Heads that are there, from names or, where the model has one stack and kind, `(layer, head)` tuples.
+
+    >>> as_heads(GPT2Model(GPT2Config(n_layer=2, n_head=2)), [(1, 0)])
+    ['decoder.1.self.0']
+    """
+    return pick_heads(heads, list_heads(model), type(model).__name__)
 
 
 def attention_layers(model: PreTrainedModel) -> dict[str, AttentionLayer]:

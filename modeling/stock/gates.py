@@ -23,20 +23,21 @@ from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from ..heads import Head, HeadName, pick_heads
 from ..modeling_headcount import HeadcountPreTrainedModel
-from .finding import AttentionLayer, Head, attention_layers, check_head
+from .finding import AttentionLayer, attention_layers
 
 
 PREFIX = "headcount_"
 
-Gates = Iterable[str] | Mapping[str, float | Tensor] | Tensor
+Gates = Iterable[HeadName] | Mapping[HeadName, float | Tensor] | Tensor
 
 
 @dataclass(frozen=True)
 class Change:
     """g * (a head's output) + (1 - g) * (its replacement, or nothing), for every head of a layer."""
 
-    gate: Tensor  # (B or 1, H)
+    gate: Tensor  # (B or 1, H), or (B or 1, Q or more, H) where it differs from token to token
     replacement: Tensor | None = None  # (B or 1, Q or more, H, D)
 
 
@@ -133,21 +134,39 @@ def apply(module: nn.Module, output: Tensor) -> Tensor:
     if active is None:
         return output
     active.seen.add(module)
+    if getattr(module, "kept_heads", None) == []:  # what is there is blank, see pruning.NoHeads
+        if active.recorded is not None:
+            active.recorded[module] = output[:, :, :0].detach()
+        return output
     if active.recorded is not None:
+        if module in active.recorded:
+            raise ValueError(
+                f"a {type(module).__name__} runs more than once in a forward, so that its heads have no one output to "
+                "replace them by; expected zero ablation for this model."
+            )
         active.recorded[module] = output.detach()
     for change in active.changes.get(module, ()):
-        gate = _rows(change.gate, output, "gates")
+        gate = rows_for(change.gate, output, "gates")
         if gate.shape[-1] != output.shape[2]:
             raise ValueError(
                 f"{type(module).__name__} puts out {output.shape[2]} heads where {gate.shape[-1]} were found, so they "
                 "cannot be masked; expected as many."
             )
-        gate = gate.to(output)[:, None, :, None]  # (B or 1, 1, H, 1)
+        gate = token_wise(gate if gate.ndim == 3 else gate[:, None], output)[..., None]  # (B or 1, Q or 1, H, 1)
         output = output * gate
         if change.replacement is not None:
-            replacement = _rows(change.replacement, output, "replacements")[:, : output.shape[1]]
-            output = output + (1 - gate) * replacement.to(output)
+            output = output + (1 - gate) * token_wise(rows_for(change.replacement, output, "replacements"), output)
     return output
+
+
+def token_wise(values: Tensor, output: Tensor) -> Tensor:
+    """Values (B or 1, tokens or 1, ...) for the tokens of an output, which may be fewer."""
+    if 1 < values.shape[1] < output.shape[1]:
+        raise ValueError(
+            f"values were given for {values.shape[1]} tokens where the model has {output.shape[1]}; expected one for "
+            "each, from a source or roles of the same length."
+        )
+    return values[:, : output.shape[1]].to(output)
 
 
 @torch.compiler.disable(recursive=False)
@@ -156,7 +175,7 @@ def _active() -> Active | None:
     return _ACTIVE.get()
 
 
-def _rows(values: Tensor, output: Tensor, what: str) -> Tensor:
+def rows_for(values: Tensor, output: Tensor, what: str) -> Tensor:
     """Per-example values for the rows of a batch, each repeated for the beams of its example."""
     rows, batch = values.shape[0], output.shape[0]
     if rows in (1, batch):
@@ -174,11 +193,11 @@ def _gated(plain: str) -> Callable:
         bias = options.get("position_bias")
         if kept is not None and bias is not None and bias.shape[1] > query.shape[1]:
             # The bias of a T5 stack is made once, for all heads; a pruned layer takes its own.
-            options["position_bias"] = bias[:, kept]
+            options["position_bias"] = bias[:, kept or [0]]
         output, weights = plain_function(type(module), plain)(module, query, key, value, *arguments, **options)
         active = _active()
         if active is not None and active.maps is not None and weights is not None:
-            active.maps[module] = weights.detach()
+            active.maps[module] = weights.detach() if kept != [] else weights[:, :0].detach()
         return apply(module, output), weights
 
     return attention
@@ -197,8 +216,7 @@ def plain_function(kind: type, name: str) -> Callable:
 def _find_plain(kind: type, name: str) -> Callable:
     files = [sys.modules[parent.__module__] for parent in kind.__mro__ if parent.__module__ in sys.modules]
     if name == "eager":
-        found = next((getattr(file, "eager_attention_forward", None) for file in files
-                      if hasattr(file, "eager_attention_forward")), None)  # fmt: skip
+        found = next((own for file in files if (own := getattr(file, "eager_attention_forward", None))), None)
     else:
         # A modeling file may have an interface of its own, with other functions under the same names.
         own = next((file.ALL_ATTENTION_FUNCTIONS for file in files if hasattr(file, "ALL_ATTENTION_FUNCTIONS")), None)
@@ -304,8 +322,6 @@ def _insist(model: PreTrainedModel, layer: AttentionLayer) -> Callable:
 def _gate_table(model: PreTrainedModel, layers: dict[str, AttentionLayer], gates: Gates) -> dict[str, Tensor]:
     """Attention layer -> (B or 1, H), for the layers that have a gate at all."""
     known = [Head(f"{layer.name}.{head}") for layer in layers.values() for head in layer.heads]
-    if isinstance(gates, str):
-        raise TypeError(f"heads is the string {gates!r}, expected a list of head names such as [{gates!r}].")
     if isinstance(gates, Tensor):
         if gates.ndim not in (1, 2) or gates.shape[-1] != len(known):
             raise ValueError(
@@ -313,18 +329,19 @@ def _gate_table(model: PreTrainedModel, layers: dict[str, AttentionLayer], gates
                 f"every head of {type(model).__name__}, in the order of list_heads."
             )
         sizes = [len(layer.heads) for layer in layers.values()]
-        parts = gates.reshape(-1, len(known)).split(sizes, dim=-1)
+        parts = (gates if gates.ndim == 2 else gates[None]).split(sizes, dim=-1)
         return {name: part for name, part in zip(layers, parts, strict=True) if part.shape[-1]}
-    named = dict(gates) if isinstance(gates, Mapping) else dict.fromkeys(gates, 0.0)
-    for head in named:
-        check_head(model, head, known)
+    values = list(gates.values()) if isinstance(gates, Mapping) else None
+    heads = pick_heads(gates, known, type(model).__name__)
+    named = dict(zip(heads, values or [0.0] * len(heads), strict=True))
     table = {}
     for layer in layers.values():
         own = {number: named[name] for number in layer.heads if (name := f"{layer.name}.{number}") in named}
         if not own:
             continue
-        columns = {number: torch.as_tensor(gate, dtype=None if isinstance(gate, Tensor) else torch.float32)
-                   for number, gate in own.items()}  # fmt: skip
+        columns = {
+            number: gate if isinstance(gate, Tensor) else torch.tensor(float(gate)) for number, gate in own.items()
+        }
         shapes = {tuple(gate.shape) for gate in columns.values() if gate.ndim}
         if any(gate.ndim > 1 for gate in columns.values()) or len(shapes) > 1:
             raise ValueError(

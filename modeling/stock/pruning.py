@@ -4,9 +4,7 @@ What was removed is noted on every attention layer and, beside the saved weights
 numbers of heads stay those of the unpruned model.
 """
 
-import json
 import os
-import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -16,43 +14,47 @@ from torch import Tensor, nn
 from transformers import AutoConfig, PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
+from ...records.files import new_folder, read_json, write_json
 from .. import modeling_headcount
 from ..attention import part_of
+from ..heads import Head, HeadName, pick_heads
 from ..modeling_headcount import HeadcountPreTrainedModel
-from .finding import AttentionLayer, Head, attention_layers, check_head, list_heads
+from .finding import AttentionLayer, attention_layers
 from .gates import PREFIX, register
 
 
 REMOVED = "pruned_heads.json"
 
 
-def prune_heads(model: PreTrainedModel, heads: Iterable[str]) -> None:
+def prune_heads(model: PreTrainedModel, heads: Iterable[HeadName]) -> None:
     """Removes the parameters of these heads for good; the output is that of the model with the heads masked.
 
-    An optimizer made before holds the old parameters: make a new one. Every layer keeps at least one head.
+    All heads of a layer may go: what is left of it is the bias of its output projection. Heads that are gone already
+    stay gone. An optimizer made before holds the old parameters: make a new one.
 
     >>> headcount.prune_heads(model, ["encoder.0.self.3"])
     """
-    if isinstance(heads, str):
-        raise TypeError(f"heads is the string {heads!r}, expected a list of head names such as [{heads!r}].")
     if isinstance(model, HeadcountPreTrainedModel):
-        model.prune_heads(list(heads))
+        model.prune_heads(heads)
         return
-    layers, known = attention_layers(model), list_heads(model)
+    layers = attention_layers(model)
+    ever = [
+        Head(f"{layer.name}.{number}")
+        for layer in layers.values()
+        for number in sorted({*layer.heads, *getattr(layer.module, "pruned_heads", ())})
+    ]
     removed: dict[str, set[int]] = {}
-    for head in heads:
-        check_head(model, head, known)
-        removed.setdefault(Head(head).attention, set()).add(Head(head).number)
+    for head in pick_heads(heads, ever, type(model).__name__):
+        if head.number in layers[head.attention].heads:
+            removed.setdefault(head.attention, set()).add(head.number)
     # All is checked before anything is changed.
-    for name, numbers in removed.items():
-        layer = layers[name]
-        if type(layer.module).__name__ not in PRUNERS:
+    for name in removed:
+        kind = type(layers[name].module).__name__
+        if kind not in PRUNERS:
             raise ValueError(
-                f"{type(model).__name__} has layers of the class {type(layer.module).__name__}, whose heads headcount "
-                f"cannot remove; expected one of {', '.join(PRUNERS)}. mask_heads works without removing them."
+                f"{type(model).__name__} has layers of the class {kind}, whose heads headcount cannot remove; "
+                f"expected one of {', '.join(PRUNERS)}. mask_heads works without removing them."
             )
-        if len(numbers) == len(layer.heads):
-            raise ValueError(f"all heads of {name} would go; expected at least one to stay: mask the others instead.")
     with torch.no_grad():
         for name, numbers in removed.items():
             _prune(model, layers[name], numbers)
@@ -67,18 +69,15 @@ def removed_heads(model: PreTrainedModel) -> dict[str, list[int]]:
 
 
 def save_pruned(model: PreTrainedModel, folder: str | os.PathLike, overwrite: bool = False) -> Path:
-    """`save_pretrained` with `pruned_heads.json` beside it; written under a temporary name and renamed."""
+    """`save_pretrained` with `pruned_heads.json` beside it; the folder is there whole or not at all."""
     folder = Path(folder)
     if folder.exists() and not overwrite and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there already; expected another folder, or overwrite=True.")
-    partial = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    model.save_pretrained(partial)
     note = {"model_class": type(model).__name__, "removed": removed_heads(model)}
-    (partial / REMOVED).write_text(json.dumps(note, indent=1) + "\n")
-    if folder.is_dir():
-        shutil.rmtree(folder)
-    return partial.replace(folder)
+    with new_folder(folder) as partial:
+        model.save_pretrained(partial)
+        write_json(partial / REMOVED, note)
+    return folder
 
 
 def load_pruned(folder: str | os.PathLike, **options) -> PreTrainedModel:
@@ -87,7 +86,7 @@ def load_pruned(folder: str | os.PathLike, **options) -> PreTrainedModel:
     path = folder / REMOVED
     if not path.exists():
         raise ValueError(f"{folder} holds no {REMOVED}; expected a folder that save_pruned wrote.")
-    note = json.loads(path.read_text())
+    note = read_json(path)
     model_class = _model_class(note["model_class"], path)
     if issubclass(model_class, HeadcountPreTrainedModel):
         return model_class.from_pretrained(folder, **options)
@@ -121,12 +120,39 @@ def _prune(model: PreTrainedModel, layer: AttentionLayer, numbers: set[int]) -> 
     module.kept_heads = kept
 
 
-def _columns(places: list[int], size: int, offset: int = 0) -> list[int]:
-    return [offset + place * size + i for place in places for i in range(size)]
+class NoHeads(nn.Module):
+    """A query, key or value projection without heads: in their place it puts out blanks of one head's width.
+
+    A layer's own code then runs as ever, and its cache keeps count of the tokens.
+    """
+
+    def __init__(self, emptied: nn.Module, width: int):
+        super().__init__()
+        self.weight, self.bias, self.width = emptied.weight, emptied.bias, width
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        return hidden_states.new_zeros(*hidden_states.shape[:-1], self.width)
 
 
-def _keep_rows(projection: nn.Module, rows: list[int]) -> None:
-    """Output features of a projection; transformers' Conv1D is a linear layer with its weight transposed."""
+class BiasAlone(nn.Module):
+    """An output projection that no head writes to: what it puts out is its bias."""
+
+    def __init__(self, emptied: nn.Module, width: int):
+        super().__init__()
+        self.weight, self.bias, self.width = emptied.weight, emptied.bias, width
+
+    def forward(self, merged: Tensor) -> Tensor:
+        blank = merged.new_zeros(*merged.shape[:-1], self.width)
+        return blank if self.bias is None else blank + self.bias
+
+
+def _columns(places: list[int], size: int) -> list[int]:
+    return [place * size + i for place in places for i in range(size)]
+
+
+def _keep_outputs(owner: nn.Module, name: str, rows: list[int], blank: int) -> None:
+    """Output features of a projection, or blanks of this width; Conv1D is nn.Linear with its weight transposed."""
+    projection = getattr(owner, name)
     if isinstance(projection, Conv1D):
         projection.weight = part_of(projection.weight, (slice(None), rows))
         projection.nf = len(rows)
@@ -135,15 +161,21 @@ def _keep_rows(projection: nn.Module, rows: list[int]) -> None:
         projection.out_features = len(rows)
     if projection.bias is not None:
         projection.bias = part_of(projection.bias, (rows,))
+    if not rows:
+        setattr(owner, name, NoHeads(projection, blank))
 
 
-def _keep_inputs(projection: nn.Module, rows: list[int]) -> None:
+def _keep_inputs(owner: nn.Module, name: str, rows: list[int]) -> None:
+    projection = getattr(owner, name)
+    width = _output_size(projection)
     if isinstance(projection, Conv1D):
         projection.weight = part_of(projection.weight, (rows,))
         projection.nx = len(rows)
     else:
         projection.weight = part_of(projection.weight, (slice(None), rows))
         projection.in_features = len(rows)
+    if not rows:
+        setattr(owner, name, BiasAlone(projection, width))
 
 
 def _four_projections(query: str, key: str, value: str, out: str | None) -> Callable:
@@ -151,12 +183,14 @@ def _four_projections(query: str, key: str, value: str, out: str | None) -> Call
 
     def prune(model: PreTrainedModel, layer: AttentionLayer, places: list[int]) -> None:
         module = layer.module
-        first = getattr(module, query)
-        rows = _columns(places, _output_size(first) // len(layer.heads))
+        size = _output_size(getattr(module, query)) // len(layer.heads)
+        rows = _columns(places, size)
         for name in (query, key, value):
-            _keep_rows(getattr(module, name), rows)
-        parent = model.get_submodule(layer.path.rpartition(".")[0])
-        _keep_inputs(parent.output.dense if out is None else getattr(module, out), rows)
+            _keep_outputs(module, name, rows, blank=size)
+        if out is None:
+            _keep_inputs(model.get_submodule(layer.path.rpartition(".")[0]).output, "dense", rows)
+        else:
+            _keep_inputs(module, out, rows)
 
     return prune
 
@@ -169,15 +203,15 @@ def _t5(model: PreTrainedModel, layer: AttentionLayer, places: list[int]) -> Non
 
 def _gpt2(model: PreTrainedModel, layer: AttentionLayer, places: list[int]) -> None:
     """Query, key and value are one projection, side by side; of cross-attention, key and value."""
-    module = layer.module
+    module, size = layer.module, layer.module.head_dim
     before = module.split_size
-    rows = _columns(places, module.head_dim)
+    rows = _columns(places, size)
     parts = 2 if module.is_cross_attention else 3
-    _keep_rows(module.c_attn, [part * before + row for part in range(parts) for row in rows])
+    _keep_outputs(module, "c_attn", [part * before + row for part in range(parts) for row in rows], blank=parts * size)
     if module.is_cross_attention:
-        _keep_rows(module.q_attn, rows)
-    _keep_inputs(module.c_proj, rows)
-    module.split_size = len(rows)
+        _keep_outputs(module, "q_attn", rows, blank=size)
+    _keep_inputs(module, "c_proj", rows)
+    module.split_size = len(rows) or size
 
 
 def _keep_switched(model: PreTrainedModel) -> None:

@@ -10,37 +10,31 @@ from headcount import (
     HeadcountForConditionalGeneration,
     HeadcountForSequenceClassification,
 )
-from headcount.data_builders.addition import AdditionCorpus
-from headcount.data_builders.addition_options import AdditionOptions
-from headcount.data_builders.collators import AdditionCollator, SortednessCollator
-from headcount.data_builders.sortedness_corpus import SortednessCorpus, SortednessOptions
-from headcount.data_builders.tokenization import (
-    ADDITION_VOCABULARY,
-    DIGIT_IDS,
-    EQUALS_ID,
-    SORTEDNESS_VOCABULARY,
-    VALUE_RANGE,
-    addition_tokenizer,
-    encode_addition,
-)
+from headcount.data_builders.addition.options import AdditionOptions
+from headcount.data_builders.addition.task import DIGIT_IDS, EQUALS_ID
+from headcount.data_builders.collators import make_collator
+from headcount.data_builders.registry import TASKS
+from headcount.data_builders.sortedness.options import SortednessOptions
+from headcount.data_builders.tokenization import make_tokenizer
 
 
+ADDITION, SORTEDNESS = TASKS["addition"], TASKS["sortedness"]
 TINY = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 
 
 def addition_rows(count: int, **options) -> list[dict]:
     options = {"train": 100, "validation": 10, "test": 10, "hard": 10, "pairs": 10, **options}
-    return next(AdditionCorpus(AdditionOptions(**options)).tables("default", "train")).to_pylist()[:count]
+    return next(TASKS["addition"].splits(AdditionOptions(**options)).tables("default", "train")).to_pylist()[:count]
 
 
 @pytest.fixture
 def seq2seq():
     torch.manual_seed(0)
-    return HeadcountForConditionalGeneration(HeadcountConfig(vocab_size=ADDITION_VOCABULARY, **TINY))
+    return HeadcountForConditionalGeneration(HeadcountConfig(vocab_size=ADDITION.vocabulary.size, **TINY))
 
 
 def test_an_encoder_decoder_batch(seq2seq):
-    batch = AdditionCollator(addition_tokenizer(), seq2seq)(addition_rows(8))
+    batch = make_collator(ADDITION, model=seq2seq)(addition_rows(8))
     assert set(batch) == {"input_ids", "labels", "decoder_input_ids", "position_ids"}
     assert (batch["decoder_input_ids"][:, 0] == seq2seq.config.decoder_start_token_id).all()
     assert (batch["decoder_input_ids"][:, 1:] == batch["labels"][:, :-1]).all()
@@ -52,7 +46,7 @@ def test_an_encoder_decoder_batch(seq2seq):
 
 def test_padding_changes_no_prediction(seq2seq):
     rows = addition_rows(16, digits=5, min_digits=1, zero_pad=False)
-    collate = AdditionCollator(addition_tokenizer(), seq2seq)
+    collate = make_collator(ADDITION, model=seq2seq)
     batch = collate(rows)
     assert (batch["attention_mask"] == 0).any()
     assert ((batch["input_ids"] == 0) == (batch["attention_mask"] == 0)).all()
@@ -66,10 +60,10 @@ def test_padding_changes_no_prediction(seq2seq):
 
 
 def test_rows_that_are_tokens_already_give_the_same_batch(seq2seq):
-    corpus = AdditionCorpus(AdditionOptions())
-    encoded = encode_addition(corpus.problems("test")[:8])
+    corpus = TASKS["addition"].splits(AdditionOptions())
+    encoded = ADDITION.encode(corpus.problems("test")[:8])
     tokens = [{name: encoded[name][row] for name in ("input_ids", "labels")} for row in range(8)]
-    collate = AdditionCollator(addition_tokenizer(), seq2seq)
+    collate = make_collator(ADDITION, model=seq2seq)
     from_text = collate(next(corpus.tables("default", "test")).to_pylist()[:8])
     from_tokens = collate(tokens)
     assert from_text.keys() == from_tokens.keys()
@@ -80,7 +74,7 @@ def test_rows_that_are_tokens_already_give_the_same_batch(seq2seq):
 def test_a_decoder_only_batch_with_coupled_positions():
     config = HeadcountConfig(
         architecture="decoder",
-        vocab_size=ADDITION_VOCABULARY,
+        vocab_size=ADDITION.vocabulary.size,
         position_embedding_type="relative_bias",
         position_scheme="coupled",
         digit_token_ids=DIGIT_IDS,
@@ -89,11 +83,11 @@ def test_a_decoder_only_batch_with_coupled_positions():
     )
     model = HeadcountForCausalLM(config)
     rows = addition_rows(4, digits=6, min_digits=3, answer_order="reversed")
-    batch = AdditionCollator(addition_tokenizer("decoder"), model)(rows)
+    batch = make_collator(ADDITION, "decoder", model)(rows)
     for ids, labels, row in zip(batch["input_ids"], batch["labels"], rows, strict=True):
         text = f"<bos>{row['input']}={row['target']}<eos>"
-        assert addition_tokenizer().decode(ids).replace("<pad>", "") == text
-        assert addition_tokenizer().decode(labels[labels != -100]) == row["target"] + "<eos>"
+        assert make_tokenizer(ADDITION).decode(ids).replace("<pad>", "") == text
+        assert make_tokenizer(ADDITION).decode(labels[labels != -100]) == row["target"] + "<eos>"
     assert torch.equal(batch["position_ids"], model.make_position_ids(batch["input_ids"], batch.get("attention_mask")))
     assert torch.isfinite(model(**batch).loss)
 
@@ -101,17 +95,17 @@ def test_a_decoder_only_batch_with_coupled_positions():
 def test_a_sortedness_batch_with_and_without_padding():
     config = HeadcountConfig(
         architecture="encoder",
-        vocab_size=SORTEDNESS_VOCABULARY,
+        vocab_size=SORTEDNESS.vocabulary.size,
         embedding_type="ordinal",
-        ordinal_token_range=VALUE_RANGE,
+        ordinal_token_range=[3, 103],
         position_embedding_type="alibi_directional",
         pooling_type="max",
         **TINY,
     )
     model = HeadcountForSequenceClassification(config).eval()
     options = SortednessOptions(train=40, validation=2, test=8, test_lengths=(16,))
-    corpus = SortednessCorpus(options)
-    collate = SortednessCollator(model)
+    corpus = TASKS["sortedness"].splits(options)
+    collate = make_collator(SORTEDNESS, model=model)
     mixed = next(corpus.tables("default", "train")).to_pylist()
     batch = collate(mixed)
     assert (batch["attention_mask"].sum(1) == torch.tensor([row["length"] for row in mixed])).all()
@@ -127,10 +121,10 @@ def test_a_sortedness_batch_with_and_without_padding():
 
 
 def test_wrong_rows_are_explained(seq2seq):
-    collate = AdditionCollator(addition_tokenizer(), seq2seq)
+    collate = make_collator(ADDITION, model=seq2seq)
     with pytest.raises(ValueError, match="a row has no 'target' but"):
         collate([{"input": "1+1"}])
     with pytest.raises(ValueError, match="expected input and target, or input_ids and labels"):
         collate([{"input_ids": [3, 4]}])
-    with pytest.raises(ValueError, match="expected one or more integers from 0 to 99"):
-        SortednessCollator()([{"values": np.array([3, 100]), "label": 0}])
+    with pytest.raises(ValueError, match="'100' is not in the vocabulary; expected only 0 to 99"):
+        make_collator(SORTEDNESS)([{"values": np.array([3, 100]), "label": 0}])

@@ -6,20 +6,23 @@ import sys
 from pathlib import Path
 
 import datasets
+import numpy as np
 import pytest
 import yaml
 
-from headcount.data_builders import card, choices, folder
-from headcount.data_builders.addition_options import AdditionOptions
-from headcount.data_builders.builders import AdditionBuilder, SortednessBuilder
-from headcount.data_builders.folder import check_folder, load_folder, write_folder
-from headcount.data_builders.sortedness_corpus import SortednessOptions
-from headcount.data_builders.tasks import TASKS
+from headcount.data_builders import card, folder
+from headcount.data_builders.addition.options import AdditionOptions
+from headcount.data_builders.builders import make_builder
+from headcount.data_builders.folder import check_folder, load_folder, open_folder, write_folder
+from headcount.data_builders.registry import TASKS
+from headcount.data_builders.reverse import ReverseOptions
+from headcount.data_builders.sortedness.options import SortednessOptions
 
 
 ADDITION = AdditionOptions(train=500, validation=100, test=100, hard=50, pairs=30)
 SORTEDNESS = SortednessOptions(train=200, validation=20, test=20, test_lengths=(8, 32))
-OPTIONS = {"addition": ADDITION, "sortedness": SORTEDNESS}
+REVERSE = ReverseOptions(train=200, validation=20, test=20, test_lengths=(12,))
+OPTIONS = {"addition": ADDITION, "sortedness": SORTEDNESS, "reverse": REVERSE}
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +38,8 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
 
 
-def test_every_task_has_a_name_and_a_description():
-    assert list(TASKS) == list(choices.TASKS) == list(card.CARDS) == list(card.FIGURES)
+def test_every_task_is_named_as_it_is_registered_and_described():
+    assert all(name == task.name and task.texts.description for name, task in TASKS.items())
 
 
 READ_WITHOUT_HEADCOUNT = """
@@ -69,14 +72,24 @@ def test_both_are_read_where_headcount_is_not_installed(folders, tmp_path):
 
 @pytest.mark.parametrize("task", OPTIONS)
 def test_what_is_read_is_what_the_corpus_has(task, folders):
-    corpus = TASKS[task].corpus(OPTIONS[task])
-    for config, sizes in corpus.splits().items():
+    corpus = TASKS[task].splits(OPTIONS[task])
+    for config, sizes in corpus.sizes().items():
         read = load_folder(folders[task], config)
         assert {split: len(rows) for split, rows in read.items()} == sizes
         for split in sizes:
             made = [row for table in corpus.tables(config, split) for row in table.to_pylist()]
             assert list(read[split]) == made
             assert read[split].features == corpus.features(config)
+
+
+@pytest.mark.parametrize("task", OPTIONS)
+def test_an_opened_folder_has_the_problems_that_the_corpus_draws(task, folders):
+    read, drawn = open_folder(folders[task]), TASKS[task].splits(OPTIONS[task])
+    assert read.options == drawn.options and read.sizes() == drawn.sizes()
+    for config, sizes in drawn.sizes().items():
+        for split in sizes if config != "pairs" else ():
+            ours, theirs = (TASKS[task].encode(each.problems(split, config)) for each in (read, drawn))
+            assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
 
 
 def test_a_rewritten_folder_serves_its_new_rows(tmp_path):
@@ -89,7 +102,7 @@ def test_a_rewritten_folder_serves_its_new_rows(tmp_path):
     assert list(before) != list(after)
     assert list(after) == [
         row["input"]
-        for table in TASKS["addition"].corpus(other).tables("default", "train")
+        for table in TASKS["addition"].splits(other).tables("default", "train")
         for row in table.to_pylist()
     ]
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == [], "nothing is left behind"
@@ -187,9 +200,9 @@ def test_the_card_says_everything(task, folders):
     page = (folders[task] / "README.md").read_text()
     head = yaml.safe_load(page.split("---\n")[1])
     assert head["license"] == "apache-2.0"
-    corpus = TASKS[task].corpus(OPTIONS[task])
-    assert [config["config_name"] for config in head["configs"]] == list(corpus.splits())
-    for config, sizes in corpus.splits().items():
+    corpus = TASKS[task].splits(OPTIONS[task])
+    assert [config["config_name"] for config in head["configs"]] == list(corpus.sizes())
+    for config, sizes in corpus.sizes().items():
         for split, rows in sizes.items():
             assert f"| `{config}` | `{split}` | {rows:,} |" in page
         for column in corpus.features(config):
@@ -197,7 +210,7 @@ def test_the_card_says_everything(task, folders):
     for word in ("$", "TODO", "More Information", "None needed"):
         assert word not in page
     assert f"headcount data {task} --output DIR --seed 0 --" in page
-    figure = folders[task] / "figures" / card.CARDS[task].figure
+    figure = folders[task] / "figures" / TASKS[task].texts.data.figure
     assert figure.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert f"figures/{figure.name}" in page
 
@@ -212,12 +225,12 @@ def test_the_command_on_the_card_gives_the_same_options(folders):
 
 def test_builders_prepare_the_same_rows(tmp_path):
     sizes = {"pairs": 30, "train": 500, "validation": 100, "test": 100, "hard": 50}
-    builder = AdditionBuilder(config_name="pairs", cache_dir=str(tmp_path), **sizes)
+    builder = make_builder("addition", "pairs", str(tmp_path), **sizes)
     builder.download_and_prepare()
-    made = [row for table in TASKS["addition"].corpus(ADDITION).tables("pairs", "test") for row in table.to_pylist()]
+    made = [row for table in TASKS["addition"].splits(ADDITION).tables("pairs", "test") for row in table.to_pylist()]
     assert list(builder.as_dataset(split="test")) == made
-    sortedness = SortednessBuilder(
-        cache_dir=str(tmp_path), train=40, validation=10, test=10, test_lengths=(8,), seed=3
+    sortedness = make_builder(
+        "sortedness", cache_dir=str(tmp_path), train=40, validation=10, test=10, test_lengths=(8,), seed=3
     )
     sortedness.download_and_prepare()
     assert {split: len(rows) for split, rows in sortedness.as_dataset().items()} == {
@@ -225,10 +238,12 @@ def test_builders_prepare_the_same_rows(tmp_path):
         "validation": 10,
         "test_8": 10,
     }
-    other = SortednessBuilder(cache_dir=str(tmp_path), train=40, validation=10, test=10, test_lengths=(8,), seed=4)
+    other = make_builder(
+        "sortedness", cache_dir=str(tmp_path), train=40, validation=10, test=10, test_lengths=(8,), seed=4
+    )
     assert other.cache_dir != sortedness.cache_dir
     with pytest.raises(ValueError, match="these options give no config 'pairs'"):
-        AdditionBuilder(config_name="pairs", cache_dir=str(tmp_path), pairs=0)
+        make_builder("addition", "pairs", str(tmp_path), pairs=0)
 
 
 def test_the_manifest_names_options_and_files(folders):
@@ -241,7 +256,7 @@ def test_the_manifest_names_options_and_files(folders):
 
 PEAK_MEMORY = """
 import resource, sys
-from headcount.data_builders.addition_options import AdditionOptions
+from headcount.data_builders.addition.options import AdditionOptions
 from headcount.data_builders.folder import write_folder
 write_folder("addition", AdditionOptions(digits=6, train=int(sys.argv[1])), sys.argv[2])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

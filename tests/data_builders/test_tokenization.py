@@ -7,22 +7,19 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
-from headcount.data_builders.addition import AdditionCorpus
-from headcount.data_builders.addition_options import AdditionOptions
-from headcount.data_builders.sortedness import sample_sortedness
-from headcount.data_builders.tokenization import (
-    ADDITION_VOCABULARY,
-    DIGIT_IDS,
-    EQUALS_ID,
-    PLUS_ID,
-    SORTEDNESS_VOCABULARY,
-    VALUE_RANGE,
-    addition_tokenizer,
-    encode_addition,
-    encode_prompts,
-    encode_sortedness,
-    sortedness_tokenizer,
-)
+from headcount.data_builders.addition.options import AdditionOptions
+from headcount.data_builders.addition.task import DIGIT_IDS, EQUALS_ID, PLUS_ID
+from headcount.data_builders.registry import TASKS
+from headcount.data_builders.sortedness.sequences import sample_sortedness
+from headcount.data_builders.tokenization import make_tokenizer
+
+
+def addition_tokenizer(style: str = "encoder-decoder"):
+    return make_tokenizer(TASKS["addition"], style)
+
+
+def sortedness_tokenizer():
+    return make_tokenizer(TASKS["sortedness"])
 
 
 TOKENIZERS = {
@@ -36,15 +33,15 @@ TEXTS = {"encoder-decoder": "374+814", "decoder": "374+814=", "sortedness": "3 1
 def test_ids_are_what_the_models_expect():
     tokenizer = addition_tokenizer()
     assert (tokenizer.pad_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id) == (0, 1, 2)
-    assert len(tokenizer) == ADDITION_VOCABULARY == 15
+    assert len(tokenizer) == TASKS["addition"].vocabulary.size == 15
     assert tokenizer.convert_tokens_to_ids(list("0123456789")) == DIGIT_IDS
     assert tokenizer.convert_tokens_to_ids(["+", "="]) == [PLUS_ID, EQUALS_ID]
     assert tokenizer("374+814")["input_ids"] == [6, 10, 7, 13, 11, 4, 7, 2]
     assert addition_tokenizer("decoder")("37+8=")["input_ids"] == [1, 6, 10, 13, 11, 14]
     assert addition_tokenizer("decoder")("37+8=", "54")["input_ids"] == [1, 6, 10, 13, 11, 14, 8, 7, 2]
     tokenizer = sortedness_tokenizer()
-    assert len(tokenizer) == SORTEDNESS_VOCABULARY == 103
-    assert tokenizer(" ".join(map(str, range(100))))["input_ids"] == list(range(*VALUE_RANGE))
+    assert len(tokenizer) == TASKS["sortedness"].vocabulary.size == 103
+    assert tokenizer(" ".join(map(str, range(100))))["input_ids"] == list(range(3, 103))
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
@@ -96,13 +93,13 @@ def test_a_saved_tokenizer_loads_without_headcount(tmp_path):
 @pytest.mark.parametrize(("zero_pad", "min_digits"), [(True, None), (False, None), (False, 1), (True, 1)])
 def test_arrays_are_encoded_as_their_texts_are(answer_order, zero_pad, min_digits):
     options = AdditionOptions(digits=4, min_digits=min_digits, zero_pad=zero_pad, answer_order=answer_order, train=300)
-    corpus = AdditionCorpus(options)
+    corpus = TASKS["addition"].splits(options)
     problems = corpus.problems("train")
     rows = next(corpus.tables("default", "train")).to_pylist()
     inputs, targets = ([row[name] for row in rows] for name in ("input", "target"))
     seq2seq, decoder = addition_tokenizer(), addition_tokenizer("decoder")
 
-    ours = encode_addition(problems, "encoder-decoder", answer_order, zero_pad)
+    ours = corpus.task.encode(problems, "encoder-decoder", options)
     theirs = seq2seq(inputs, padding=True, return_tensors="np")
     assert (ours["input_ids"] == theirs["input_ids"]).all()
     assert ("attention_mask" in ours) == (theirs["attention_mask"] == 0).any()
@@ -110,23 +107,25 @@ def test_arrays_are_encoded_as_their_texts_are(answer_order, zero_pad, min_digit
     labels = seq2seq(targets, padding=True, return_tensors="np")
     assert (ours["labels"] == np.where(labels["attention_mask"] == 1, labels["input_ids"], -100)).all()
 
-    ours = encode_addition(problems, "decoder", answer_order, zero_pad)
+    ours = corpus.task.encode(problems, "decoder", options)
     theirs = decoder([text + "=" for text in inputs], targets, padding=True, padding_side="right", return_tensors="np")
     assert (ours["input_ids"] == theirs["input_ids"]).all()
     for row in range(len(rows)):
         learned = ours["labels"][row][ours["labels"][row] != -100]
         assert decoder.decode(learned) == targets[row] + "<eos>"
 
-    ours = encode_prompts(problems, zero_pad)
+    ours = corpus.task.prompts(problems, options)
     theirs = decoder([text + "=" for text in inputs], padding=True, return_tensors="np")
     assert (ours["input_ids"] == theirs["input_ids"]).all()
     assert (ours.get("attention_mask", 1) == theirs["attention_mask"]).all()
 
 
 def test_values_are_encoded_as_their_texts_are():
-    values = sample_sortedness(np.random.default_rng(0), 20, 30)["values"]
-    texts = [" ".join(map(str, row)) for row in values.tolist()]
-    assert (encode_sortedness(values) == sortedness_tokenizer()(texts, return_tensors="np")["input_ids"]).all()
+    problems = sample_sortedness(np.random.default_rng(0), 20, 30)
+    texts = [" ".join(map(str, row)) for row in problems.values.tolist()]
+    ours = TASKS["sortedness"].encode(problems)
+    assert (ours["input_ids"] == sortedness_tokenizer()(texts, return_tensors="np")["input_ids"]).all()
+    assert (ours["labels"] == problems.label).all()
 
 
 def test_an_unknown_style_is_an_error():

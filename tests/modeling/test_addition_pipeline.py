@@ -8,7 +8,7 @@ from transformers import pipeline
 
 import headcount
 from headcount.data_builders.columns import Problems
-from headcount.data_builders.tokenization import encode_addition, encode_prompts
+from headcount.data_builders.tokenization import encode_addition, encode_prompts, make_tokenizer
 
 
 FORMATS = {
@@ -21,7 +21,9 @@ VOCABULARY = {"vocab_size": 15, "digit_token_ids": list(range(3, 13)), "answer_s
 
 def make_pipe(architecture="encoder-decoder", seed=0, **options):
     model = make_model(architecture, seed=seed, **VOCABULARY, **options)
-    return pipeline("integer-addition", model=model, tokenizer=headcount.addition_tokenizer(architecture))
+    return pipeline(
+        "integer-addition", model=model, tokenizer=make_tokenizer(headcount.TASKS["addition"], architecture)
+    )
 
 
 def problem(a: str, b: str, width: int) -> Problems:
@@ -131,7 +133,9 @@ def test_the_length_check_is_exact():
 
 def test_models_and_options_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="cannot use this HeadcountForSequenceClassification; expected a headcount"):
-        pipeline("integer-addition", model=make_model("encoder"), tokenizer=headcount.sortedness_tokenizer())
+        pipeline(
+            "integer-addition", model=make_model("encoder"), tokenizer=make_tokenizer(headcount.TASKS["sortedness"])
+        )
     with pytest.raises(TypeError, match="takes no 'top_k'"):
         make_pipe()("1+1", top_k=3)
 
@@ -143,7 +147,7 @@ def test_text_classification_serves_sortedness():
         id2label={0: "unsorted", 1: "sorted"}, label2id={"unsorted": 0, "sorted": 1},
     )  # fmt: skip
     model = headcount.HeadcountForSequenceClassification(config).eval()
-    tokenizer = headcount.sortedness_tokenizer()
+    tokenizer = make_tokenizer(headcount.TASKS["sortedness"])
     answer = pipeline("text-classification", model=model, tokenizer=tokenizer)("3 17 17 42")
     logits = model(**tokenizer("3 17 17 42", return_tensors="pt")).logits[0].softmax(-1).detach()
     assert answer[0]["label"] == config.id2label[int(logits.argmax())]

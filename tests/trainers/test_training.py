@@ -16,11 +16,11 @@ import torch
 from safetensors.torch import load_file
 
 from headcount.trainers import checkpoints
-from headcount.trainers.loop import Diverged, RunOptions, train
+from headcount.trainers.loop import Diverged, RunOptions, train_recipe
 from headcount.trainers.muon import NEWTON_SCHULZ, Muon, cut, join, orthogonalize
+from headcount.trainers.new_run import prepare_folder
 from headcount.trainers.optimizers import OPTIMIZERS, schedule
 from headcount.trainers.recipe import TrainingOptions, load_recipe
-from headcount.trainers.run_folder import prepare_folder
 from headcount.trainers.training_data import FixedRows, make_batches, make_corpus
 
 
@@ -31,7 +31,7 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 
 
 def quiet(recipe, folder, **options):
-    return train(recipe, RunOptions(Path(folder), **options), say=lambda text: None)
+    return train_recipe(recipe, RunOptions(Path(folder), **options), say=lambda text: None)
 
 
 def weights(folder) -> dict[str, torch.Tensor]:
@@ -177,7 +177,7 @@ def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_the_last_good_check
                 model_parameters[0].data.fill_(float("nan"))
             return batches(step)
 
-        batch.steps_per_epoch = batches.steps_per_epoch
+        batch.steps = batches.steps
         return batch
 
     model_parameters = []
@@ -291,7 +291,7 @@ def watched(group=None):
 torch.distributed.destroy_process_group = watched
 options = RunOptions(Path({folder!r}), evaluate=False)
 try:
-    train(load_recipe("addition-tiny", {changes!r}), options)
+    train_recipe(load_recipe("addition-tiny", {changes!r}), options)
 except TrainingStopped as stopped:
     print(type(stopped).__name__)
 """

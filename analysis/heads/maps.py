@@ -1,0 +1,258 @@
+"""Where every head looks: attention maps with their tokens, for chosen examples and averaged over many.
+
+A query of a decoder that reads an encoder is labelled with the token that is being predicted there, because that is
+what the head works for; the tokens are those that the model really generates, so that maps of failures show the
+failing model.
+
+Shapes: B rows, H heads that are left in a layer, Q queries, K keys.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from ...data_builders.examples import Examples, is_labelled
+from ...data_builders.vocabulary import IGNORED
+from ...modeling.modeling_headcount import HeadcountPreTrainedModel
+from ...modeling.stock.finding import attention_layers
+from ...modeling.stock.gates import record_maps
+from ...records.rows import Row, Rows, row
+from ..interventions.batches import Batch, as_batch, row_lengths
+from ..interventions.subject import Subject
+
+
+class AttentionMaps(Mapping[str, Tensor]):
+    """Attention layer -> weights (B, H, Q, K); a head's own, (B, Q, K), are found by its name too."""
+
+    def __init__(self, maps: dict[str, Tensor], heads: dict[str, tuple[int, ...]]):
+        self._maps, self._heads = maps, heads
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name in self._maps:
+            return self._maps[name]
+        layer, _, number = name.rpartition(".")
+        if layer in self._maps and number.isdigit() and int(number) in self._heads[layer]:
+            return self._maps[layer][:, self._heads[layer].index(int(number))]
+        raise KeyError(
+            f"there is no map of {name!r}; expected an attention layer ({', '.join(self._maps)}) or one of its heads."
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._maps)
+
+    def __len__(self) -> int:
+        return len(self._maps)
+
+
+@torch.inference_mode()
+def attention_maps(model: PreTrainedModel, batch: Batch) -> AttentionMaps:
+    """Where every head looks, for one call of the model on the batch.
+
+    >>> maps = headcount.attention_maps(model, inputs)
+    >>> maps["decoder.1.cross"].shape, maps["decoder.1.cross.0"].shape
+    (torch.Size([3, 4, 5, 9]), torch.Size([3, 5, 9]))
+
+    Args:
+        batch: the model's inputs by name, or a tensor of input ids; decoder inputs are made from labels.
+
+    Returns:
+        Layers in the order of computation, heads as they are left after pruning. Within `mask_heads`, the maps are
+        those of the masked model. A layer that did not run is left out.
+    """
+    subject = Subject.of(model)
+    inputs = subject.prepare(as_batch(batch))
+    was_training = model.training
+    model.eval()
+    try:
+        if isinstance(model, HeadcountPreTrainedModel):
+            found = _own_maps(model, subject.call({**inputs, "output_attentions": True}))
+        else:
+            by_module: dict[nn.Module, Tensor] = {}
+            with record_maps(model, by_module):
+                subject.call(inputs)
+            found = {name: by_module.get(layer.module) for name, layer in subject.layers.items()}
+    finally:
+        model.train(was_training)
+    maps = {name: found[name].cpu() for name in subject.layers if found.get(name) is not None}
+    return AttentionMaps(maps, {name: subject.layers[name].heads for name in maps})
+
+
+def _own_maps(model: HeadcountPreTrainedModel, outputs: dict) -> dict[str, Tensor]:
+    if not model.config.is_encoder_decoder:
+        parts = {(model.config.architecture, "self"): outputs["attentions"]}
+    else:
+        parts = {("encoder", "self"): outputs["encoder_attentions"]}
+        parts |= {
+            ("decoder", "self"): outputs["decoder_attentions"],
+            ("decoder", "cross"): outputs["cross_attentions"],
+        }
+    return {f"{stack}.{i}.{kind}": one for (stack, kind), maps in parts.items() for i, one in enumerate(maps)}
+
+
+@torch.inference_mode()
+def generated_rows(
+    model: HeadcountPreTrainedModel, examples: Examples, masks: dict[str, Tensor] | None = None
+) -> dict[str, Tensor]:
+    """The rows, with the model's own greedy answers in place of the right ones; `masks` are head masks."""
+    masks = masks or {}
+    rows = dict(examples.rows)
+    if examples.task.kind == "label":
+        return rows
+    model.eval()
+    longest = int(is_labelled(rows["labels"]).sum(-1).max())
+    pad = model.config.pad_token_id
+    if model.config.is_encoder_decoder:
+        inputs = {name: rows[name].to(model.device) for name in ("input_ids", "attention_mask") if name in rows}
+        written = model.generate(**inputs, **masks, max_new_tokens=longest, do_sample=False)[:, 1:].cpu()
+        labels = torch.full((len(written), longest), pad)
+        labels[:, : written.shape[1]] = written
+        ends = (labels == model.config.eos_token_id).int()
+        rows["labels"] = labels.masked_fill((labels == pad) | (ends.cumsum(-1) - ends > 0), IGNORED)
+        return rows
+    parts = []
+    for index in range(len(examples)):  # prompts of different lengths; there are only a few examples to look at
+        prompt = rows["input_ids"][index : index + 1, : int(is_labelled(rows["labels"][index]).int().argmax())]
+        parts.append(
+            model.generate(prompt.to(model.device), **masks, max_new_tokens=longest, do_sample=False)[0].cpu()
+        )
+    width = max(map(len, parts))
+    ids = torch.full((len(parts), width), pad)
+    for index, written in enumerate(parts):
+        ids[index, : len(written)] = written
+    return {"input_ids": ids, "attention_mask": (ids != pad).long(), "labels": torch.where(ids == pad, IGNORED, ids)}
+
+
+def map_row(
+    example: int,
+    text: str,
+    layer: str,
+    heads: list[int],
+    axes: tuple[list[str], list[str]],
+    written: str,
+    maps: Tensor,
+) -> Row:
+    """The row of one example and attention layer: tokens on both axes, and weights (H, Q, K) to four decimals."""
+    return row(
+        "maps",
+        "attention_weights",
+        {"n": 1},
+        example=example,
+        input=text,
+        answer=written,
+        layer=layer,
+        heads=heads,
+        queries=axes[0],
+        keys=axes[1],
+        weights=_rounded(maps[:, : len(axes[0]), : len(axes[1])]),
+    )
+
+
+def map_rows(model: HeadcountPreTrainedModel, examples: Examples) -> Rows:
+    """One row per example and attention layer, on what the model really writes."""
+    rows = generated_rows(model, examples)
+    maps, layers = attention_maps(model, rows), attention_layers(model)
+    joiner = examples.task.vocabulary.joiner
+    found = []
+    for index in range(len(examples)):
+        inputs, written = axis_tokens(model, examples, rows, index)
+        for name, weights in maps.items():
+            axes = axes_of(model, name, inputs, written)
+            heads, text = list(layers[name].heads), joiner.join(inputs)
+            found.append(map_row(index, text, name, heads, axes, joiner.join(written), weights[index]))
+    return found
+
+
+def text_map_rows(model: PreTrainedModel, batch: Batch, tokens: dict[str, list[list[str]]], titles: list[str]) -> Rows:
+    """One row per example and attention layer of any model; `tokens` names those of inputs and answers."""
+    rows, layers = [], attention_layers(model)
+    maps = attention_maps(model, batch)
+    for example, title in enumerate(titles):
+        inputs = tokens["input_ids"][example]
+        written = tokens.get("labels", [[]] * len(titles))[example]
+        for name, weights in maps.items():
+            axes = axes_of(model, name, inputs, written)
+            heads = list(layers[name].heads)
+            rows.append(map_row(example, title, name, heads, axes, " ".join(written), weights[example]))
+    return rows
+
+
+def average_rows(model: HeadcountPreTrainedModel, examples: Examples, batch_size: int = 128) -> Rows:
+    """One row per attention layer: maps averaged over all examples, which must be of one length."""
+    if len(row_lengths(examples.rows).unique(dim=0)) > 1:
+        raise ValueError("the examples differ in length; expected examples of one length to average their maps.")
+    total: dict[str, Tensor] = {}
+    for batch in examples.batches(batch_size):
+        for name, maps in attention_maps(model, batch).items():
+            total[name] = total.get(name, 0) + maps.double().sum(0)
+    places = place_names(model, examples)
+    layers, rows = attention_layers(model), []
+    for name, weights in total.items():
+        queries, keys = axes_of(model, name, *places)
+        mean = weights[:, : len(queries), : len(keys)] / len(examples)
+        rows.append(
+            row(
+                "maps",
+                "mean_attention_weights",
+                {"n": len(examples)},
+                layer=name,
+                heads=list(layers[name].heads),
+                queries=queries,
+                keys=keys,
+                weights=_rounded(mean),
+            )
+        )
+    return rows
+
+
+def axis_tokens(
+    model: HeadcountPreTrainedModel, examples: Examples, rows: dict[str, Tensor], index: int
+) -> tuple[list[str], list[str]]:
+    """The input tokens of a row, and the tokens that its decoder predicts."""
+    ids, mask, names = rows["input_ids"][index], rows.get("attention_mask"), examples.task.vocabulary.names
+    inputs = names((ids if mask is None else ids[mask[index].bool()]).tolist())
+    if not model.config.is_encoder_decoder:
+        return inputs, []
+    labels = rows["labels"][index]
+    return inputs, names(labels[is_labelled(labels)].tolist())
+
+
+def axes_of(model: PreTrainedModel, name: str, inputs: list[str], written: list[str]) -> tuple[list[str], list[str]]:
+    """Labels of the queries and keys of an attention layer."""
+    stack, _, kind = name.split(".")
+    if stack != "decoder" or not getattr(model.config, "is_encoder_decoder", False):
+        return inputs, inputs
+    return [f"→{token}" for token in written], inputs if kind == "cross" else ["start", *written[:-1]]
+
+
+def place_names(model: HeadcountPreTrainedModel, examples: Examples) -> tuple[list[str], list[str]]:
+    """Names of the places of inputs and answers that hold for all examples, which are of one length.
+
+    A role that has a letter gives its places that letter and their index (`a2 a1 a0 + b2 b1 b0`); a token that is the
+    same in all examples stands for itself; anything else, and the answer, is numbered.
+    """
+    task, rows = examples.task, examples.rows
+    roles, width = examples.roles("input"), int(row_lengths(rows)[0, 0])
+    tokens = task.vocabulary.names(rows["input_ids"][0].tolist())
+    same_token = (rows["input_ids"] == rows["input_ids"][:1]).all(0).tolist()
+    same_role = ((roles.role == roles.role[:1]) & (roles.index == roles.index[:1])).all(0).tolist()
+    answer = rows["labels"][0] if model.config.architecture == "decoder" else torch.full((width,), IGNORED)
+    inputs: list[str] = []
+    written = 0
+    for slot in range(width):
+        letter = task.role_letters.get(roles.names[int(roles.role[0, slot])]) if same_role[slot] else None
+        if int(answer[slot]) >= task.vocabulary.first:
+            inputs.append(f"y{written}")
+            written += 1
+        elif letter is not None:
+            inputs.append(f"{letter}{int(roles.index[0, slot])}")
+        else:
+            inputs.append(tokens[slot] if task.role_letters and same_token[slot] else f"x{slot}")
+    count = int(is_labelled(rows["labels"][0]).sum()) if model.config.is_encoder_decoder else 0
+    return inputs, [f"y{i}" for i in range(count)]
+
+
+def _rounded(weights: Tensor) -> list:
+    return np.round(weights.double().numpy(), 4).tolist()

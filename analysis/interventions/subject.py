@@ -1,0 +1,154 @@
+"""Any transformers model with its heads and sublayers, run as it is, read, or changed.
+
+Shapes: B rows, V versions side by side in one batch, Q queries, H heads that are left in a layer, D head dimension,
+L tokens, E hidden size.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from ...modeling.stock.finding import AttentionLayer, attention_layers
+from ...modeling.stock.gates import Change, change_heads
+from ...modeling.stock.sublayers import change_sublayers, sublayer_paths
+from .batches import batch_rows
+from .intervention import Intervention
+from .sites import Site
+
+
+Outputs = dict[str, Tensor]  # attention layer -> (B, Q, H, D), sublayer -> (B, L, E)
+Changes = dict[str, Change]  # attention layer or sublayer -> what becomes of its output
+Masks = Mapping[Site, Tensor]  # (B, tokens): the tokens that a site with a role means
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model, how it is called, and where its attention layers and sublayers are."""
+
+    model: PreTrainedModel
+    run: Callable | None
+    layers: dict[str, AttentionLayer]
+    paths: dict[str, str]
+
+    @classmethod
+    def of(cls, model: PreTrainedModel, run: Callable | None = None) -> "Subject":
+        return cls(model, run, attention_layers(model), sublayer_paths(model))
+
+    def path_of(self, module: str) -> str:
+        return self.layers[module].path if module in self.layers else self.paths[module]
+
+    def prepare(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """What the model is called with: on its device, without labels, because a loss is not one example's."""
+        inputs = {n: v.to(self.model.device) if isinstance(v, Tensor) else v for n, v in batch.items()}
+        if self.run is not None:
+            return inputs
+        labels = inputs.pop("labels", None)
+        makes_inputs = getattr(self.model, "prepare_decoder_input_ids_from_labels", None)
+        if labels is not None and makes_inputs and self.model.config.is_encoder_decoder:
+            inputs.setdefault("decoder_input_ids", makes_inputs(labels))
+        return inputs
+
+    def call(self, inputs: dict[str, Any]) -> Any:
+        return self.run(self.model, inputs) if self.run is not None else self.model(**inputs)
+
+    @contextmanager
+    def changed(self, changes: Changes) -> Iterator[None]:
+        """Within the context, attention layers and sublayers put out something else."""
+        with ExitStack() as stack:
+            heads = {name: change for name, change in changes.items() if name in self.layers}
+            if heads:
+                stack.enter_context(change_heads(self.model, heads, layers=self.layers))
+            stack.enter_context(change_sublayers(self.model, self.paths, changes))
+            yield
+
+    def read(self, batch: Mapping[str, Any], modules: set[str]) -> tuple[Any, Outputs]:
+        """The intact model's outputs, and what these attention layers and sublayers put out on the way."""
+        by_module: dict[nn.Module, Tensor] = {}
+        record: Outputs = {}
+        paths = {name: path for name, path in self.paths.items() if name in modules}
+        with ExitStack() as stack:
+            if modules & self.layers.keys():
+                stack.enter_context(change_heads(self.model, {}, by_module, self.layers))
+            stack.enter_context(change_sublayers(self.model, paths, {}, record))
+            outputs = self.call(self.prepare(batch))
+        for name in modules & self.layers.keys():
+            record[name] = by_module[self.layers[name].module]
+        return outputs, record
+
+    def changes_for(
+        self, versions: list[Intervention], rows: int, replacements: dict[str, Outputs], masks: Masks
+    ) -> Changes:
+        """For versions side by side: version v is the rows v * B to (v + 1) * B."""
+        modules = dict.fromkeys(site.module for each in versions for site in each.sites)
+        return {name: self._change(name, versions, rows, replacements, masks) for name in modules}
+
+    def _change(
+        self, name: str, versions: list[Intervention], rows: int, replacements: dict[str, Outputs], masks: Masks
+    ) -> Change:
+        heads = self.layers[name].heads if name in self.layers else None
+        gates = [_gate(each, each.at(name), heads, masks) for each in versions]
+        if len({gate.shape for gate in gates}) > 1:
+            width = max(gate.shape[1] for gate in gates)
+            gates = [gate.expand(rows, width, *gate.shape[2:]) for gate in gates]
+        gate = gates[0] if len(versions) == 1 else torch.cat([gate.expand(rows, *gate.shape[1:]) for gate in gates])
+        kinds = [each.replacement if each.at(name) else "zero" for each in versions]
+        found = [None if kind == "zero" else replacements[kind][name] for kind in kinds]
+        there = next((one for one in found if one is not None), None)
+        if there is None:
+            return Change(gate)
+        if len(set(map(id, found))) == 1:
+            return Change(gate, there if len(there) == 1 else there.repeat(len(versions), *[1] * (there.ndim - 1)))
+        each = [torch.zeros_like(there) if one is None else one for one in found]
+        return Change(gate, torch.cat([one.expand(rows, *one.shape[1:]) for one in each]))
+
+
+def _gate(each: Intervention, sites: tuple[Site, ...], heads: tuple[int, ...] | None, masks: Masks) -> Tensor:
+    """(B or 1, tokens or 1, H) for the heads of an attention layer, (B or 1, tokens or 1) for a sublayer."""
+    shapes = [masks[site].shape for site in sites if site.role is not None]
+    gate = torch.ones(*next(iter(shapes), (1, 1)), 1 if heads is None else len(heads))
+    for site in sites:
+        column = 0 if heads is None else heads.index(site.head.number)
+        value = each.gate_of(site)
+        chosen = gate[..., column]
+        chosen *= value if site.role is None else 1 + (value - 1) * masks[site]
+    return gate[..., 0] if heads is None else gate
+
+
+def numbers(outputs: Any) -> dict[str, Tensor]:
+    """The tensors of outputs; what `run` gives may have none."""
+    if isinstance(outputs, Tensor):
+        return {"output": outputs.float()}
+    if not isinstance(outputs, Mapping):
+        return {}
+    return {name: value.float() for name, value in outputs.items() if isinstance(value, Tensor) and value.ndim}
+
+
+def self_check(subject: Subject, batch: Mapping[str, Any], interventions: list[Intervention]) -> None:
+    """Raises unless open gates change nothing and closed ones something: of heads, of sublayers that are named."""
+    model, name = subject.model, type(subject.model).__name__
+    inputs = subject.prepare(batch)
+    plain = numbers(subject.call(inputs))
+    with change_heads(model, {}, layers=subject.layers):
+        opened = numbers(subject.call(inputs))
+    for key, value in plain.items():
+        if not torch.allclose(opened[key], value, rtol=1e-4, atol=1e-4, equal_nan=True):
+            raise RuntimeError(f"{name} gives another {key} through the attention interface; its heads are not gated.")
+    modules = {site.module for each in interventions for site in each.sites}
+    first = [f"{layer.name}.{layer.heads[0]}" for layer in subject.layers.values() if layer.heads]
+    sublayers = sorted(modules & subject.paths.keys())
+    for what, closed in (("heads", first if modules & subject.layers.keys() else []), ("sublayers", sublayers)):
+        if not closed or subject.run is not None:
+            continue
+        changes = subject.changes_for([Intervention(tuple(map(Site, closed)))], batch_rows(batch), {}, {})
+        with subject.changed(changes):
+            found = numbers(subject.call(inputs))
+        if all(torch.equal(found[key], value) for key, value in plain.items()):
+            raise RuntimeError(
+                f"{name} gives the same outputs with {what} masked; expected a change: see docs/stock-models.md for "
+                "the models that can be masked."
+            )
