@@ -192,7 +192,7 @@ class LengthStudy:
 
 @dataclass(frozen=True)
 class Study:
-    """What `headcount study` trains and tests: recipes, the first of which it takes apart; options of `extrapolate`."""
+    """What `headcount study` trains and tests: recipes (the first is taken apart), and options of `extrapolate`."""
 
     recipes: tuple[str, ...]
     quick_recipe: str
