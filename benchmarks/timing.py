@@ -16,7 +16,8 @@ from pathlib import Path
 
 import torch
 
-from headcount.trainers.run_folder import cpu_name, write_text
+from headcount.records.files import write_text
+from headcount.records.provenance import cpu_name
 
 
 Ways = dict[str, Callable[..., object]]
