@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from timing import absent, compare, take_turns, version
 
-from headcount.data_builders.addition_options import AdditionOptions
+from headcount.data_builders.addition.options import AdditionOptions
 from headcount.data_builders.folder import parquet_writer, write_folder
-from headcount.data_builders.sortedness_corpus import SortednessOptions
-from headcount.data_builders.tasks import TASKS
+from headcount.data_builders.registry import TASKS
+from headcount.data_builders.sortedness.options import SortednessOptions
 
 
 OURS, GYM = "headcount", "reasoning-gym"
@@ -38,8 +38,8 @@ def ours(task: str, options) -> Callable[[Path], int]:
 
 def only_written(task: str, options) -> Callable[[Path], int]:
     """The limit: the tables of our corpus, made before, through arrow's writer and nothing else."""
-    corpus = TASKS[task].corpus(options)
-    ((config, sizes),) = corpus.splits().items()
+    corpus = TASKS[task].splits(options)
+    ((config, sizes),) = corpus.sizes().items()
     tables = list(corpus.tables(config, *sizes))
 
     def write(folder: Path) -> int:

@@ -8,14 +8,19 @@ import torch
 from adders import ADDERS, PACKAGES, generate
 from timing import absent, compare, take_turns, version
 
-from headcount.trainers.evaluation import exactly_right
+from headcount.trainers.evaluation import split_examples, teacher_forced_tokens
 from headcount.trainers.model_building import make_model
 from headcount.trainers.recipe import load_recipe
-from headcount.trainers.training_data import encode_problems, make_corpus
+from headcount.trainers.training_data import make_corpus
 
 
 CALLS = {1: 10, 64: 4, 2000: 1}  # in one turn
 OURS, EVALUATOR = "headcount generate()", "headcount one-pass evaluator"
+
+
+def exactly_right(model, rows: dict) -> torch.Tensor:
+    tokens, labels = teacher_forced_tokens(model, rows)
+    return (tokens == labels).all(-1)
 
 
 def measure(seconds: float) -> list[dict]:
@@ -24,7 +29,8 @@ def measure(seconds: float) -> list[dict]:
     model = make_model(recipe).eval()
     peers = {name: make().eval() for name, make in ADDERS.items()
              if hasattr(make, "write") and (name not in PACKAGES or version(PACKAGES[name]))}  # fmt: skip
-    all_rows = encode_problems(make_corpus(recipe).problems("test"), recipe)
+    corpus = make_corpus(recipe)
+    all_rows = split_examples(recipe, corpus, corpus.problems("test")).rows
     for batch, calls in CALLS.items():
         rows = {name: values[:batch] for name, values in all_rows.items()}
         places, work = rows["labels"].shape[1], f"greedy generation, batch {batch}"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from timing import PEERS, version
 
-from headcount.trainers.run_folder import write_text
+from headcount.records.files import write_text
 
 
 CONSTRAINTS = Path(__file__).parent.parent / "constraints.txt"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from timing import machine, show, write_result
 
-from headcount.trainers.run_folder import commit
+from headcount.records.provenance import commit
 
 
 # Name of the module -> seconds; loading and a least number of rounds come on top.

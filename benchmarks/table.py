@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 from matplotlib.ticker import LogLocator, NullFormatter
 from run import BENCHMARKS, RESULTS
 
-from headcount.trainers.run_folder import write_text
+from headcount.records.files import write_text
 
 
 DOCS = Path(__file__).parent.parent / "docs"

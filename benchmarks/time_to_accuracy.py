@@ -18,11 +18,12 @@ from adders import ADDERS, PACKAGES, make_optimizer, step
 from timing import absent, take_turns, version
 from training import raw_steps
 
+from headcount.trainers.evaluation import split_examples
 from headcount.trainers.loop import RunOptions, make_accelerator, training_step
 from headcount.trainers.model_building import make_model
 from headcount.trainers.optimizers import OPTIMIZERS, schedule
 from headcount.trainers.recipe import load_recipe
-from headcount.trainers.training_data import encode_problems, make_batches, make_corpus, number_of_steps
+from headcount.trainers.training_data import make_batches, make_corpus
 
 
 WORK = "time to 99.9 % exact match, addition"
@@ -51,7 +52,7 @@ def our_run(recipe, corpus, rows, limit: float) -> dict:
     accelerator = make_accelerator(recipe, RunOptions(Path(tempfile.gettempdir())))
     torch.manual_seed(recipe.training.seed)
     model, batches = accelerator.prepare(make_model(recipe)), make_batches(recipe, corpus)
-    optimizers, steps = OPTIMIZERS[recipe.training.optimizer](model, recipe.training), number_of_steps(recipe, batches)
+    optimizers, steps = OPTIMIZERS[recipe.training.optimizer](model, recipe.training), batches.steps
 
     def update(number: int) -> None:
         training_step(model, optimizers, batches(number), number, steps, recipe, accelerator)
@@ -101,7 +102,7 @@ def measure(seconds: float) -> list[dict]:
     end = time.perf_counter() + seconds
     recipe = load_recipe("addition")
     corpus = make_corpus(recipe)
-    rows = encode_problems(corpus.problems("validation"), recipe)
+    rows = split_examples(recipe, corpus, corpus.problems("validation")).rows
     peer = quickest_peer(make_batches(recipe, corpus), seconds / 50)
     found, own, peers = [], [], []
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .card_figures import draw_counts
 from .corpus import Corpus
 from .option_checks import check_lengths, check_whole_number
-from .tasks import NOT_A_PLACE, DataCard, LengthStudy, Problems, Relation, Roles, Task, Texts
+from .tasks import NOT_A_PLACE, DataCard, LengthStudy, Problems, Relation, Roles, Study, Task, Texts
 from .vocabulary import EOS, Vocabulary, Written
 
 
@@ -50,6 +50,8 @@ TEXTS = Texts(
     length="letters",
     problems="strings",
     kinds="strings",
+    kind_noun="strings",
+    place="letter of the answer",
     facts={"length": "length", "repeats": "letters that come again"},
     kinds_text="; ".join(f"`{name}`: {says}" for name, says in CLASSES.items()) + ".",
     data=DataCard(
@@ -137,7 +139,8 @@ class Reverse(Task[Strings]):
     texts = TEXTS
     classes = CLASSES
     hardest = ("repeated", "random")
-    relations = {"source": Relation("the letter that is to be written", ("letter",), 0)}
+    relations = {"source": Relation("the letter that is to be written", ("letter",), 0, reads="its source")}
+    last_written = "last letter"
     role_letters = {"letter": "x", "answer": "y"}
     length_study = LengthStudy(
         recipe="reverse",
@@ -145,6 +148,12 @@ class Reverse(Task[Strings]):
         quick_lengths=(12, 16),
         quick_settings=("training.steps=300",),
         quick_variants=("learned", "rotary"),
+    )
+    study = Study(
+        recipes=("reverse",),
+        quick_recipe="reverse",
+        quick_settings=("training.epochs=1",),
+        length_options=("--encodings", "learned,sinusoidal,rotary,t5_bias,none", "--seeds", "0"),
     )
 
     def problems(

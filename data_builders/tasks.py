@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..configuration.built_in import BuiltIn, built_in
+from .card_examples import Example, PublishedModel, generic_examples
 from .vocabulary import Vocabulary, Written, assemble, assemble_prompts
 
 
@@ -86,6 +87,7 @@ class Relation:
     says: str
     keys: tuple[str, ...]
     offset: int | None = None
+    reads: str | None = None  # what a figure of what heads read calls these keys; None: it leaves them out
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,11 @@ class Texts:
     length: str = "length"  # what a length counts: "digits"
     problems: str = "problems"  # what examples are called: "sequences"
     kinds: str = "problems"  # what classes are classes of: "unsorted rows are"
+    kind_noun: str = "problems"  # what an example of a class is called: "negatives"
+    place: str = "place of the answer"  # what `Task.place_name` names: "digit of the answer"
+    difference_note: str = ""  # what differences of position ids stand for while an answer is written
     facts: Mapping[str, str] = field(default_factory=dict)  # fact -> how it reads: "longest carry chain"
+    main_facts: tuple[str, ...] | None = None  # those that card and findings tell; None: all of them
     splits: Mapping[str, str] = field(default_factory=dict)  # split -> what is in it
     kinds_text: str = ""  # explains the classes beside a table
     answer_note: Callable[[Mapping], str] = lambda options: ""  # how answers are written, if not as usual
@@ -185,6 +191,18 @@ class LengthStudy:
     quick_variants: tuple[str, ...] = ()  # of those that the recipe names, or encodings
 
 
+@dataclass(frozen=True)
+class Study:
+    """What `headcount study` trains and tests: recipes (the first is taken apart), and options of `extrapolate`."""
+
+    recipes: tuple[str, ...]
+    quick_recipe: str
+    quick_settings: tuple[str, ...] = ()  # KEY=VALUE
+    length_options: tuple[str, ...] = ()
+    keep: int = 6  # heads that pruning leaves
+    quick_keep: int = 6
+
+
 class Task(Generic[P]):
     """Subclass it, fill in the names below, override what differs, and name an instance in `TASKS`."""
 
@@ -202,9 +220,11 @@ class Task(Generic[P]):
     role_letters: ClassVar[Mapping[str, str]] = {}  # role -> letter that stands for it on the axis of a mean map
     format_options: ClassVar[tuple[str, ...]] = ()  # options that say how problems are written
     place_zero: ClassVar[str] = "first"  # which end of a plain answer is its place 0: "first" or "last"
-    length_study: ClassVar[LengthStudy]
+    last_written: ClassVar[str] = "last token"  # what the token just written is called, where heads are shown by it
+    length_study: ClassVar[LengthStudy | None] = None
+    study: ClassVar[Study | None] = None
 
-    # P and their exact answers
+    # Problems and their exact answers
 
     def problems(
         self, options: Any, rng: np.random.Generator, n: int, length: int | None = None, kind: str | None = None
@@ -221,7 +241,7 @@ class Task(Generic[P]):
         return {}
 
     def test_problems(self, options: Any, kind: str, length: int, n: int) -> P:
-        """P of a class and length to test on, the same for every model: by the seed of the options alone."""
+        """Problems of a class and length to test on, the same for every model: by the seed of the options alone."""
         entropy = np.random.SeedSequence([options.seed, length, *kind.encode()])
         return self.problems(options, np.random.Generator(np.random.PCG64(entropy)), n, length, kind)
 
@@ -244,6 +264,10 @@ class Task(Generic[P]):
 
     def contrast(self, options: Any, length: int, n: int) -> Contrast[P] | None:
         """Twins of one length that differ in what decides, for the study of why length hurts; None if it has none."""
+        return None
+
+    def decisive_place(self, problems: P) -> NDArray[np.int64] | None:
+        """(N,): where the one pair of neighbours that decides begins, -1 where there is none; None: no such task."""
         return None
 
     # Splits
@@ -329,9 +353,27 @@ class Task(Generic[P]):
         """ "plain", or "reversed" where answers are written from the other end."""
         return "plain"
 
-    def card_examples(self, facts: Any) -> dict[str, Any] | None:
-        """Programs for the model card; None: those that every task of its kind has."""
+    def number_of_answers(self, options: Any) -> int | None:
+        """How many different answers there are, for the chance of a blind guess; None where nobody counts them."""
         return None
+
+    def most_frequent_answer(self, options: Any) -> float | None:
+        """Share of the test problems that have the most frequent answer; None where it is not known."""
+        return None
+
+    # Words for cards and reports
+
+    def place_name(self, place: int) -> str:
+        """How a place of the answer is called in a table."""
+        return str(place)
+
+    def fact_name(self, fact: str, value: Any) -> str:
+        """How a value of a fact is called in a table."""
+        return str(value)
+
+    def card_examples(self, model: PublishedModel) -> dict[str, Example]:
+        """Programs for the model card: `use`, `heads` if the model has any, and `limit`."""
+        return generic_examples(self, model)
 
 
 def options_of(task: Task, values: Mapping[str, Any]) -> Any:

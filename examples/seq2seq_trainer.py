@@ -12,6 +12,8 @@ import tempfile
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, set_seed
 
 import headcount
+from headcount.data_builders.collators import make_collator
+from headcount.data_builders.tokenization import make_tokenizer
 
 
 def main(arguments: list[str] | None = None) -> dict[str, float]:
@@ -24,11 +26,12 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
 
     set_seed(options.seed)
     with tempfile.TemporaryDirectory() as folder:
-        corpus = headcount.AdditionOptions(sampling="carry_balanced", answer_order="reversed", train=options.train)
-        headcount.write_folder("addition", corpus, f"{folder}/data")
+        task = headcount.TASKS["addition"]
+        corpus = task.options(sampling="carry_balanced", answer_order="reversed", train=options.train)
+        headcount.write_folder(task, corpus, f"{folder}/data")
         data = {split: headcount.load_folder(f"{folder}/data", split=split) for split in ("train", "test")}
 
-        tokenizer = headcount.addition_tokenizer()
+        tokenizer = make_tokenizer(task)
         config = headcount.HeadcountConfig(vocab_size=len(tokenizer), max_position_embeddings=16)
         model = headcount.HeadcountForConditionalGeneration(config)
 
@@ -58,7 +61,7 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
                 report_to="none",
                 seed=options.seed,
             ),
-            data_collator=headcount.AdditionCollator(tokenizer, model),
+            data_collator=make_collator(task, model=model),
             train_dataset=data["train"],
             eval_dataset=data["test"],
             compute_metrics=exact_match,

@@ -10,7 +10,7 @@ and transformers are loaded when a name that needs them is first used.
 """
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import auto_registration
 
@@ -19,46 +19,34 @@ __version__ = "0.1.0"
 
 # Public name -> the module that defines it.
 _PUBLIC = {
-    "HeadcountConfig": "configuration.configuration_headcount",
-    "HeadcountForCausalLM": "modeling.modeling_headcount",
-    "HeadcountForConditionalGeneration": "modeling.modeling_headcount",
-    "HeadcountForSequenceClassification": "modeling.modeling_headcount",
-    "HeadcountModel": "modeling.modeling_headcount",
-    "HeadcountPreTrainedModel": "modeling.modeling_headcount",
-    "ATTENTION_FUNCTIONS": "modeling.attention",
-    "EMBEDDINGS": "modeling.embeddings",
-    "NORMALIZERS": "modeling.normalizers",
-    "POOLERS": "modeling.pooling",
-    "POSITION_ENCODINGS": "modeling.position_encodings",
-    "POSITION_SCHEMES": "modeling.position_schemes",
-    "ablate": "analysis.heads.ablation",
-    "attention_maps": "analysis.heads.maps",
-    "gradient_importance": "analysis.heads.importance",
-    "head_outputs": "analysis.heads.outputs",
-    "interchange": "analysis.heads.interchange",
-    "sites": "analysis.interventions.sites",
+    # For headcount's own models and for any transformers model alike.
     "list_heads": "modeling.stock.finding",
+    "sites": "analysis.interventions.sites",
     "mask_heads": "modeling.stock.gates",
     "prune_heads": "modeling.stock.pruning",
     "save_pruned": "modeling.stock.pruning",
     "load_pruned": "modeling.stock.pruning",
-    "TASKS": "data_builders.tasks",
-    "AdditionCorpus": "data_builders.addition",
-    "AdditionOptions": "data_builders.addition_options",
-    "SortednessCorpus": "data_builders.sortedness_corpus",
-    "SortednessOptions": "data_builders.sortedness_corpus",
-    "AdditionBuilder": "data_builders.builders",
-    "SortednessBuilder": "data_builders.builders",
-    "AdditionCollator": "data_builders.collators",
-    "SortednessCollator": "data_builders.collators",
-    "HeadcountTokenizer": "data_builders.tokenization",
-    "addition_tokenizer": "data_builders.tokenization",
-    "sortedness_tokenizer": "data_builders.tokenization",
-    "sample_addition": "data_builders.carry_groups",
-    "sample_sortedness": "data_builders.sortedness",
+    "attention_maps": "analysis.heads.maps",
+    "head_outputs": "analysis.heads.outputs",
+    "ablate": "analysis.heads.ablation",
+    "interchange": "analysis.heads.interchange",
+    "gradient_importance": "analysis.heads.importance",
+    # Models, tasks and runs of one's own.
+    "HeadcountConfig": "configuration.configuration_headcount",
+    "HeadcountModel": "modeling.modeling_headcount",
+    "HeadcountForConditionalGeneration": "modeling.modeling_headcount",
+    "HeadcountForCausalLM": "modeling.modeling_headcount",
+    "HeadcountForSequenceClassification": "modeling.modeling_headcount",
+    "HeadcountPreTrainedModel": "modeling.modeling_headcount",
+    "TASKS": "data_builders.registry",
+    "Task": "data_builders.tasks",
     "write_folder": "data_builders.folder",
-    "check_folder": "data_builders.folder",
     "load_folder": "data_builders.folder",
+    "train": "trainers.training",
+    "load_run": "trainers.trained_run",
+    "evaluate": "trainers.training",
+    "prune": "analysis.heads.prune_run",
+    "extrapolate": "analysis.lengths.study",
 }
 
 __all__ = ["__version__", *_PUBLIC]
@@ -69,20 +57,13 @@ if TYPE_CHECKING:
     from .analysis.heads.interchange import interchange
     from .analysis.heads.maps import attention_maps
     from .analysis.heads.outputs import head_outputs
+    from .analysis.heads.prune_run import prune
     from .analysis.interventions.sites import sites
+    from .analysis.lengths.study import extrapolate
     from .configuration.configuration_headcount import HeadcountConfig
-    from .data_builders.addition import AdditionCorpus
-    from .data_builders.addition_options import AdditionOptions
-    from .data_builders.builders import AdditionBuilder, SortednessBuilder
-    from .data_builders.carry_groups import sample_addition
-    from .data_builders.collators import AdditionCollator, SortednessCollator
-    from .data_builders.folder import check_folder, load_folder, write_folder
-    from .data_builders.sortedness import sample_sortedness
-    from .data_builders.sortedness_corpus import SortednessCorpus, SortednessOptions
-    from .data_builders.tasks import TASKS
-    from .data_builders.tokenization import HeadcountTokenizer, addition_tokenizer, sortedness_tokenizer
-    from .modeling.attention import ATTENTION_FUNCTIONS
-    from .modeling.embeddings import EMBEDDINGS
+    from .data_builders.folder import load_folder, write_folder
+    from .data_builders.registry import TASKS
+    from .data_builders.tasks import Task
     from .modeling.modeling_headcount import (
         HeadcountForCausalLM,
         HeadcountForConditionalGeneration,
@@ -90,16 +71,14 @@ if TYPE_CHECKING:
         HeadcountModel,
         HeadcountPreTrainedModel,
     )
-    from .modeling.normalizers import NORMALIZERS
-    from .modeling.pooling import POOLERS
-    from .modeling.position_encodings import POSITION_ENCODINGS
-    from .modeling.position_schemes import POSITION_SCHEMES
     from .modeling.stock.finding import list_heads
     from .modeling.stock.gates import mask_heads
     from .modeling.stock.pruning import load_pruned, prune_heads, save_pruned
+    from .trainers.trained_run import load_run
+    from .trainers.training import evaluate, train
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'headcount' has no attribute {name!r}")
     value = getattr(importlib.import_module(f".{_PUBLIC[name]}", __name__), name)

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from .. import __version__
+from ..records.memory import keep_freed_memory
 from . import data, env, evaluate, extrapolate, heads, ls, prune, push, report, study, train
-from .memory import keep_freed_memory
 
 
 app = typer.Typer(
@@ -19,9 +19,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (data, env, evaluate, extrapolate, heads, ls, prune, push, report, study, train):
-    name, settings = verb.__name__.rsplit(".", 1)[1], getattr(verb, "CONTEXT", None)
-    app.command(name, context_settings=settings)(verb.main)
+MODULES = (data, env, evaluate, extrapolate, heads, ls, prune, push, report, study, train)
+VERBS = {module.__name__.rsplit(".", 1)[1]: module for module in MODULES}
+for name, module in VERBS.items():
+    app.command(name, context_settings=getattr(module, "CONTEXT", None))(module.main)
 
 
 def print_version(wanted: bool) -> None:
@@ -55,5 +56,7 @@ def run(arguments: list[str] | None = None) -> int:
         print(f"headcount: {error.format_message().removeprefix('Invalid value: ')}", file=sys.stderr)
         return 2
     except (typer.Abort, KeyboardInterrupt):
-        print("headcount: interrupted", file=sys.stderr)
+        verb = VERBS.get(arguments[0]) if arguments else None
+        how = getattr(verb, "GOES_ON", "the same command can be given again")
+        print(f"headcount: interrupted; {how}", file=sys.stderr)
         return 130

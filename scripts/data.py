@@ -18,6 +18,7 @@ from .task_options import parse_options
 
 
 # The other options are those of the task: see task_options.py.
+GOES_ON = "nothing was written; the same command can be given again"
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 

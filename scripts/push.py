@@ -35,8 +35,8 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Publish a run or a data folder on the Hub: everything in one commit, or nothing."""
-    from headcount.hub_upload import check_repo_id, full_name, published_data, push
-    from headcount.publishing import repo_type_of, stage_data, stage_run
+    from headcount.publishing.hub_upload import check_repo_id, full_name, published_data, push
+    from headcount.publishing.repository import repo_type_of, stage_data, stage_run
 
     if not sys.stderr.isatty():
         hide_bars()
@@ -83,15 +83,14 @@ def write_local(repository, folder: Path) -> None:
     """The files as they would be on the Hub; the folder appears when all of them are there."""
     import shutil
 
-    partial = folder.with_name(f".{folder.name}.partial")
+    from headcount.records.files import new_folder
+    from headcount.records.locks import alone_in
+
     try:
-        shutil.rmtree(partial, ignore_errors=True)
-        for name, path in repository.files.items():
-            (partial / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, partial / name)
-        if folder.exists():
-            folder.rmdir()  # it is empty
-        partial.rename(folder)
+        with alone_in(folder), new_folder(folder) as partial:
+            for name, path in repository.files.items():
+                (partial / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, partial / name)
     except OSError as error:
         raise ValueError(f"{folder} cannot be written ({error.strerror}); expected a writable place.") from error
 

@@ -20,13 +20,15 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON for machines.")] = False,
 ) -> None:
     """Write one page that opens offline, findings first, and the same as Markdown; computes nothing."""
-    from headcount.reports.findings import collect_findings
-    from headcount.reports.report import write_report
-    from headcount.reports.study_folder import read_study
+    from headcount.records.locks import alone_in
+    from headcount.reports.findings.collect import collect_findings
+    from headcount.reports.page.report import write_report
+    from headcount.reports.study import read_study
 
     try:
-        written = write_report(folder, overwrite)
         findings = collect_findings(read_study(folder))
+        with alone_in(folder / "report.html"):  # not the folder: a study that holds it asks for its report
+            written = write_report(folder, overwrite)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     if as_json:

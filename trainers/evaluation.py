@@ -87,8 +87,8 @@ def outcomes(model: Any, examples: Examples) -> NDArray[np.bool_]:
 
 
 @torch.inference_mode()
-def generate_answers(model: Any, examples: Examples) -> list[str]:
-    """What the model writes, token by token, as text."""
+def generate_tokens(model: Any, examples: Examples) -> list[list[int]]:
+    """What the model writes after each question, token by token with its cache, <eos> and padding included."""
     model.eval()
     task, rows = examples.task, examples.rows
     longest = int((rows["labels"] != IGNORED).sum(-1).max())
@@ -98,12 +98,17 @@ def generate_answers(model: Any, examples: Examples) -> list[str]:
     else:
         inputs = tensors(task.prompts(examples.problems, examples.options))
         skip = inputs["input_ids"].shape[1]
-    texts = []
-    for part in slices(len(examples), inputs["input_ids"].shape[1] + longest):
+    written: list[list[int]] = []
+    width = inputs["input_ids"].shape[1] + longest
+    for part in slices(len(examples), width, shared="attention_mask" not in inputs):
         batch = {name: values[part].to(model.device) for name, values in inputs.items()}
-        generated = model.generate(**batch, max_new_tokens=longest + 1, do_sample=False)[:, skip:]
-        texts += [task.vocabulary.text(answer) for answer in generated.tolist()]
-    return texts
+        written += model.generate(**batch, max_new_tokens=longest + 1, do_sample=False)[:, skip:].tolist()
+    return written
+
+
+def generate_answers(model: Any, examples: Examples) -> list[str]:
+    """What the model writes, token by token, as text."""
+    return [examples.task.vocabulary.text(tokens) for tokens in generate_tokens(model, examples)]
 
 
 def right_answers(examples: Examples) -> list[str]:
@@ -120,7 +125,7 @@ def evaluate_answers(model: Any, examples: Examples, test: SplitTest) -> Rows:
     counted = labels != IGNORED
     right = (tokens == labels).all(-1).numpy()
     hits = ((tokens == labels) & counted).numpy()
-    about: dict[str, Any] = {"task": examples.task.name, "split": test.split}
+    about: dict[str, Any] = {"task": examples.task.name, **_place(test)}
     rows = [_whole_row(examples, right, test)]
     if test.kind is not None:
         return rows
@@ -171,8 +176,8 @@ def _whole_row(examples: Examples, right: NDArray[np.bool_], test: SplitTest) ->
 
 
 def _place(test: SplitTest) -> dict[str, Any]:
-    where = {} if test.kind is None else {"length": test.length, "kind": test.kind}
-    return {"split": test.split, **where}
+    """`kind` and `length` are None in the rows about a split that is no class of problems at one length."""
+    return {"split": test.split, "kind": test.kind, "length": test.length}
 
 
 def split_examples(recipe: Recipe, corpus: Corpus, problems: Problems) -> Examples:

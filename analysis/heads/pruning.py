@@ -64,7 +64,7 @@ def check_budget(model: HeadcountPreTrainedModel, max_drop: float | None, keep: 
         raise ValueError(f"max_drop={max_drop} is not allowed; expected a share from 0 to 1.")
 
 
-def prune(
+def prune_greedily(
     model: HeadcountPreTrainedModel,
     validation: Examples,
     max_drop: float | None = None,

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...configuration.built_in import BuiltIn
+from ..card_examples import Example, PublishedModel
 from ..corpus import Corpus
 from ..option_checks import check_shares
-from ..tasks import NOT_A_PLACE, LengthStudy, Pairs, Relation, Roles, Task, Variable
+from ..tasks import NOT_A_PLACE, LengthStudy, Pairs, Relation, Roles, Study, Task, Variable
 from ..vocabulary import EOS, Vocabulary, Written
-from .carry_groups import name_groups, sample_addition, shorten_one_operand
+from .card_examples import addition_examples
+from .carry_groups import NINES, name_groups, sample_addition, shorten_one_operand
 from .carry_pairs import describe_pairs
 from .choices import PROBLEM_CLASSES as CLASS_SENTENCES
 from .columns import AdditionProblems, solve
@@ -28,6 +30,7 @@ VOCABULARY = Vocabulary(tuple("0123456789+="), answer_mark="=")
 DIGIT_IDS = [VOCABULARY.id_of(digit) for digit in "0123456789"]
 PLUS_ID, EQUALS_ID = VOCABULARY.id_of("+"), VOCABULARY.id_of("=")
 ROLES = ("other", "first", "second", "operator", "answer", "end")
+PLACES = ("units", "tens", "hundreds", "thousands")
 MOST_DRAWS = 200  # for one batch, if they bring less than one problem each
 
 _ID_OF_CODE = np.zeros(256, np.int64)
@@ -56,9 +59,14 @@ class Addition(Task[AdditionProblems]):
     classes = CLASS_SENTENCES
     hardest = ("full_chain", "carry_dense", "all_nines", "random")
     relations = {
-        "same_column": Relation("the digits of both operands in the query's column", ("first", "second"), 0),
+        "same_column": Relation(
+            "the digits of both operands in the query's column", ("first", "second"), 0, reads="own column"
+        ),
         "carry_source": Relation(
-            "the digits of both operands one column to the right of the query's", ("first", "second"), -1
+            "the digits of both operands one column to the right of the query's",
+            ("first", "second"),
+            -1,
+            reads="right column",
         ),
         "operator": Relation("the plus sign", ("operator",)),
     }
@@ -66,12 +74,18 @@ class Addition(Task[AdditionProblems]):
     role_letters = {"first": "a", "second": "b", "answer": "y"}
     format_options = ("answer_order", "zero_pad")
     place_zero = "last"
+    last_written = "last digit"
     length_study = LengthStudy(
         recipe="addition-long",
         lengths=(21, 30, 50, 100, 200, 500, 1000),
         quick_lengths=(30, 50, 100, 200),
         quick_settings=("training.steps=1000",),
         quick_variants=("whole", "no-jitter"),
+    )
+    study = Study(
+        recipes=("addition", "addition-reversed"),
+        quick_recipe="addition-tiny",
+        length_options=("--variants", "whole,no-jitter,no-coupling", "--seeds", "0"),
     )
 
     def problems(
@@ -200,3 +214,24 @@ class Addition(Task[AdditionProblems]):
 
     def answer_order(self, options: AdditionOptions) -> str:
         return options.answer_order
+
+    def number_of_answers(self, options: AdditionOptions) -> int:
+        return 2 * (10**options.digits - 1) + 1
+
+    def most_frequent_answer(self, options: AdditionOptions) -> float | None:
+        """Of numbers that are all equally likely, one sum in the middle; of mixed lengths it is not known."""
+        return 10.0**-options.digits if options.min_digits is None else None
+
+    def place_name(self, place: int) -> str:
+        return PLACES[place] if place < len(PLACES) else f"10^{place}"
+
+    def fact_name(self, fact: str, value: Any) -> str:
+        if fact != "group":
+            return str(value)
+        if value == NINES:
+            return "all nines, no carry"
+        columns = int(value.removeprefix("chain_"))
+        return "no carry" if columns == 0 else f"longest carry chain {columns} column{'s' if columns > 1 else ''}"
+
+    def card_examples(self, model: PublishedModel) -> dict[str, Example]:
+        return addition_examples(model)

@@ -111,7 +111,10 @@ TEXTS = Texts(
     summary=summary,
     reads=reads,
     length="digits",
+    place="digit of the answer",
+    difference_note="+1 is the column being written, 0 the one to its right",
     facts={"longest_chain": "longest carry chain", "group": "carry group", "carry": "carry"},
+    main_facts=("group",),
     splits={
         "test": "all numbers equally likely",
         "hard": "equal shares of the groups, as far as problems exist",

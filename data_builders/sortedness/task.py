@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..card_examples import Example, PublishedModel
 from ..corpus import Corpus
 from ..option_checks import check_flag
-from ..tasks import Contrast, LengthStudy, Task
+from ..tasks import Contrast, LengthStudy, Study, Task
 from ..vocabulary import Vocabulary, Written
+from .card_examples import sortedness_examples
 from .corpus import SortednessCorpus, draw_untaken
 from .options import SortednessOptions
 from .sequences import (
@@ -27,6 +29,7 @@ from .texts import TEXTS
 
 
 VOCABULARY = Vocabulary(tuple(map(str, range(VALUES))), joiner=" ")
+ENCODINGS = "sinusoidal,learned,none,rotary,alibi_directional,none+causal+log_n"
 BLEND = (1 / 8, 1 / 3)  # shares of the steps between which the curriculum goes over to the mixture
 
 
@@ -58,6 +61,13 @@ class Sortedness(Task[SortednessProblems]):
         quick_lengths=(8, 16, 32, 64, 128, 256),
         quick_settings=("training.steps=800",),
         quick_variants=("sinusoidal", "learned", "none", "alibi_directional", "none+causal", "none+causal+log_n"),
+    )
+    study = Study(
+        recipes=("sortedness",),
+        quick_recipe="sortedness-tiny",
+        quick_keep=1,
+        # Twelve cells, which fit into the quarter of an hour; `headcount extrapolate` alone has them all.
+        length_options=("--encodings", ENCODINGS, "--poolings", "mean,max", "--seeds", "0"),
     )
 
     def problems(
@@ -121,6 +131,11 @@ class Sortedness(Task[SortednessProblems]):
         ordered = SortednessProblems(np.sort(swapped.values, axis=-1), swapped.length, none, none - 1, none)
         return Contrast(ordered, swapped, swapped.position)
 
+    def decisive_place(self, problems: SortednessProblems) -> NDArray[np.int64]:
+        """Of the kinds with exactly one violation, where it is."""
+        has_one = ~np.isin(problems.kind, [KIND_NAMES.index(name) for name in ("sorted", "shuffle")])
+        return np.where(has_one, problems.position, -1)
+
     def splits(self, options: SortednessOptions) -> SortednessCorpus:
         return SortednessCorpus(self, options)
 
@@ -135,3 +150,6 @@ class Sortedness(Task[SortednessProblems]):
 
     def tokens_at(self, length: int, style: str) -> int:
         return length
+
+    def card_examples(self, model: PublishedModel) -> dict[str, Example]:
+        return sortedness_examples(model)

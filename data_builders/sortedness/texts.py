@@ -73,6 +73,7 @@ TEXTS = Texts(
     reads=reads,
     problems="sequences",
     kinds="unsorted rows are",
+    kind_noun="negatives",
     facts={"kind": "kind of negative", "length": "length"},
     kinds_text="`shuffle` is a random order, `swap` has two different neighbours exchanged, `move` one element put "
     "elsewhere.",

@@ -16,8 +16,8 @@ import timing
 import torch
 from run import BENCHMARKS
 
-from headcount.data_builders.addition import AdditionCorpus
-from headcount.data_builders.addition_options import AdditionOptions
+from headcount.data_builders.addition.options import AdditionOptions
+from headcount.data_builders.registry import TASKS
 from headcount.trainers.model_building import make_model
 from headcount.trainers.recipe import load_recipe
 
@@ -74,7 +74,8 @@ def test_a_raw_step_teaches_the_peer(name):
 
 
 def test_the_plain_python_rows_are_those_of_headcount():
-    corpus = AdditionCorpus(AdditionOptions(digits=2, train=0, validation=0, test=0, hard=0, pairs=0, exhaustive=True))
+    empty = dict.fromkeys(("train", "validation", "test", "hard", "pairs"), 0)
+    corpus = TASKS["addition"].splits(AdditionOptions(digits=2, exhaustive=True, **empty))
     ours = [row for part in corpus.tables("exhaustive", "exhaustive") for row in part.to_pylist()]
     assert ours == [data.same_columns(a, b, 2) for a in range(100) for b in range(100)]
 

@@ -13,6 +13,7 @@ from transformers.dynamic_module_utils import get_relative_import_files
 from without_headcount import run_without_headcount
 
 import headcount
+from headcount.data_builders.tokenization import make_tokenizer
 from headcount.modeling import modeling_headcount
 from headcount.modeling.remote_code import AUTO_CLASSES, flat_sources, flatten_imports, name_code, write_code
 
@@ -124,7 +125,7 @@ def test_bit_identical_without_headcount_and_complete_after_saving_again(archite
 
 def test_with_headcount_the_installed_code_is_used_and_saving_again_keeps_the_repository_complete(tmp_path):
     folder = publish(make_model("encoder-decoder"), tmp_path / "repo")
-    headcount.addition_tokenizer().save_pretrained(folder)
+    make_tokenizer(headcount.TASKS["addition"]).save_pretrained(folder)
     model = AutoModelForSeq2SeqLM.from_pretrained(folder)
     assert type(model) is headcount.HeadcountForConditionalGeneration
     assert type(AutoConfig.from_pretrained(folder)) is headcount.HeadcountConfig

@@ -1,0 +1,1 @@
+"""Findings: plain sentences, each from rows that bear it."""
