@@ -128,9 +128,7 @@ def test_heads_know_their_parts_and_may_be_given_by_layer_and_number():
     assert torch.equal(by_name, by_place)
     model.prune_heads([(1, 3)])
     assert head not in model.list_heads()
-    with pytest.raises(
-        ValueError, match=r"\(1, 3\) does not say which head of this HeadcountForConditional"
-    ):
+    with pytest.raises(ValueError, match=r"\(1, 3\) does not say which head of this HeadcountForConditional"):
         make_model().head_mask_for([(1, 3)])
 
 
