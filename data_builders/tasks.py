@@ -193,12 +193,14 @@ class LengthStudy:
 
 @dataclass(frozen=True)
 class Study:
-    """What `headcount study` trains and tests: recipes, of which it takes the first apart; `extrapolate` options."""
+    """What `headcount study` trains and tests: recipes (the first is taken apart), and options of `extrapolate`."""
 
     recipes: tuple[str, ...]
     quick_recipe: str
     quick_settings: tuple[str, ...] = ()  # KEY=VALUE
     length_options: tuple[str, ...] = ()
+    keep: int = 6  # heads that pruning leaves
+    quick_keep: int = 6
 
 
 class Task(Generic[P]):
@@ -239,7 +241,7 @@ class Task(Generic[P]):
         return {}
 
     def test_problems(self, options: Any, kind: str, length: int, n: int) -> P:
-        """P of a class and length to test on, the same for every model: by the seed of the options alone."""
+        """Problems of a class and length to test on, the same for every model: by the seed of the options alone."""
         entropy = np.random.SeedSequence([options.seed, length, *kind.encode()])
         return self.problems(options, np.random.Generator(np.random.PCG64(entropy)), n, length, kind)
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from .steps import Step
 
 COURSE = ("addition", "sortedness")  # heads of the first, lengths of the second: the two parts of the course work
-KEPT_HEADS = 6
 
 
 def main(
@@ -69,19 +68,22 @@ def plan(trained: "Task", tested: "Task", output: Path, quick: bool, workers: in
     length = ("extrapolate", "--task", tested.name, "--output", str(output / "length"))
     length += ("--quick",) if quick else study_of(tested).length_options
     steps = [Step("extrapolate", (*length, "--workers", str(half)), (90 if quick else 500) / half, cores=half)]
-    for name in recipes:
+    short = {recipe: Path(recipe).stem for recipe in recipes}  # a recipe may be a file
+    for recipe, name in short.items():
         folder = str(data / name)
-        steps.append(Step(f"data-{name}", ("data", trained.name, "--recipe", name, "--output", folder), 12))
-    for name in recipes:
+        steps.append(Step(f"data-{name}", ("data", trained.name, "--recipe", recipe, "--output", folder), 12))
+    for recipe, name in short.items():
         for seed in seeds:
-            arguments = ("train", name, "--seed", str(seed), "--output", str(runs / f"{name}-{seed}"))
+            arguments = ("train", recipe, "--seed", str(seed), "--output", str(runs / f"{name}-{seed}"))
             arguments += ("--data", str(data / name), *settings)
             steps.append(Step(f"train-{name}-{seed}", arguments, 15 if quick else 30, (f"data-{name}",)))
-    recipe, first = recipes[0], runs / f"{recipes[0]}-0"
+    recipe = short[recipes[0]]
+    first = runs / f"{recipe}-0"
     ready = (f"train-{recipe}-0",)
     # Beside the run's own results, so that the card of the published model has them too.
     heads = ("heads", str(first), "--output", str(first), *(("--rows", "200") if quick else ()))
-    prune = ("prune", str(first), "--output", str(output / "pruned"), "--keep", str(KEPT_HEADS), "--control")
+    keep = str(own.quick_keep if quick else own.keep)
+    prune = ("prune", str(first), "--output", str(output / "pruned"), "--keep", keep, "--control")
     steps += [
         Step("heads", heads, 15 if quick else 45, ready),
         Step("prune", (*prune, "--finetune", "20" if quick else "100"), 30 if quick else 240, ready),

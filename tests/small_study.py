@@ -1,18 +1,16 @@
 """A small study for tests of the report: a tiny model, really trained, studied and pruned; length rows by hand."""
 
-import hashlib
-import json
 from pathlib import Path
 
-from headcount.analysis.addition_summary import summarize_addition
-from headcount.analysis.head_study import ANALYSES, NEEDS
-from headcount.analysis.statistics import rate
-from headcount.reports.addition_figures import draw_accuracy
-from headcount.reports.drawing import save_figure
-from headcount.reports.head_figures import FIGURES
+from headcount.analysis.heads.run_data import load_study_data
+from headcount.analysis.heads.study import ANALYSES, NEEDS
+from headcount.records.files import hash_file, write_json
+from headcount.records.intervals import pooled, rate
+from headcount.records.rows import Row, Rows, row, select, values_of, write_rows
+from headcount.reports.figures.drawing import save_figure
+from headcount.reports.figures.heads import HEAD_FIGURES
+from headcount.reports.figures.sequence_lengths import draw_accuracy
 from headcount.scripts.cli import run
-from headcount.scripts.study_inputs import load_study_data
-from headcount.trainers.run_folder import write_rows
 from headcount.trainers.trained_run import load_run
 
 
@@ -34,46 +32,34 @@ def make_study(folder: Path) -> Path:
     headcount("train", "addition-tiny", "--output", trained, "--seed", 0, *settings)
     study_heads(trained, folder / "heads")
     headcount("prune", trained, "--output", folder / "pruned", "--max-drop", 0.2, "--rows", 40)
-    write(folder / "length" / "results" / "lengths.json", length_rows())
-    write(folder / "length" / "results" / "summary.json", summary_rows())
+    write_rows(folder / "length", "lengths", length_rows())
+    write_rows(folder / "length", "summary", summary_rows())
     for name, rows in addition_study().items():
-        write(folder / "adding" / "results" / f"{name}.json", rows)
-    save_figure(draw_accuracy(addition_lengths()), folder / "adding" / "figures", "accuracy_by_digits")
-    write(
-        folder / "study.json",
-        {
-            "quick": True,
-            "seconds": 0,
-            "finished_at": None,
-            "steps": {"train": {"command": "headcount train addition-tiny", "seconds": 90.0}},
-        },
-    )
+        write_rows(folder / "adding", name, rows)
+    save_figure(draw_accuracy(addition_lengths()), folder / "adding" / "figures", "accuracy_by_length")
+    about = {"quick": True, "seconds": 0, "finished_at": None}
+    about["steps"] = {"train": {"command": "headcount train addition-tiny", "seconds": 90.0}}
+    write_json(folder / "study.json", about)
     return folder
 
 
 def study_heads(trained: Path, output: Path) -> None:
     """What `headcount heads` does, with one figure instead of twenty, which take most of its time."""
-    model, recipe, corpus = load_run(trained)
-    data = load_study_data(model, recipe, corpus, 40)
-    rows: dict[str, list[dict]] = {}
+    found = load_run(trained)
+    data = load_study_data(found, 40)
+    rows: dict[str, Rows] = {}
     for name, analysis in ANALYSES.items():
-        rows[name] = analysis(model, data, **{needed: rows[needed] for needed in NEEDS.get(name, ())})
+        rows[name] = analysis(found.model, data, **{needed: rows[needed] for needed in NEEDS.get(name, ())})
         write_rows(output, name, rows[name])
-    save_figure(FIGURES["carry_atlas"](rows["carry_atlas"]), output / "figures", "carry_atlas")
-    weights = hashlib.sha256((trained / "model" / "model.safetensors").read_bytes()).hexdigest()
-    write(output / "heads.json", {"weights": weights})
-
-
-def write(path: Path, content) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content))
+    save_figure(HEAD_FIGURES["atlas"](rows["atlas"]), output / "figures", "atlas")
+    write_json(output / "heads.json", {"weights": hash_file(trained / "model" / "model.safetensors")})
 
 
 def figure(value: float, n: int = 200, half: float = 0.03) -> dict:
     return {"value": value, "n": n, "interval": [max(0.0, value - half), min(1.0, value + half)]}
 
 
-def length_rows() -> list[dict]:
+def length_rows() -> Rows:
     """Two encodings, two poolings, two kinds, two seeds; a length that one seed was spared."""
     rows = []
     for variant, reach in (("alibi_directional", 64), ("learned", 16)):
@@ -82,27 +68,39 @@ def length_rows() -> list[dict]:
                 for seed in (0, 1):
                     for length in (8, 16, 32, 64):
                         good = length <= reach
-                        row = {"variant": variant, "pooling": pooling, "kind": kind, "seed": seed, "length": length}
-                        row |= {"metric": "accuracy", "built_in": [], "trained": [8, 16], "one_class_only": not good}
-                        row |= figure(1.0 if good else 0.5)
-                        row |= {"true_positive_rate": 1.0, "true_negative_rate": 1.0 if good else 0.0}
-                        if (variant, seed, length) == ("learned", 1, 64):
-                            row["value"] = None
-                        rows.append(row)
+                        rates = {"true_positive_rate": 1.0, "true_negative_rate": 1.0 if good else 0.0}
+                        spared = (variant, seed, length) == ("learned", 1, 64)
+                        estimate = None if spared else {**figure(1.0 if good else 0.5), **rates}
+                        place = {"variant": variant, "pooling": pooling, "kind": kind, "seed": seed, "length": length}
+                        place |= {"task": "sortedness", "built_in": [], "trained": [8, 16]}
+                        rows.append(row("lengths", "accuracy", estimate, **place, one_class_only=not good))
     return rows
 
 
-def summary_row(variant: str, kind: str = "swap", **changes) -> dict:
-    row = {
-        "metric": "summary", "variant": variant, "pooling": "max", "kind": kind, "built_in": [], "seeds": [0, 1],
-        "learned": 2, "in_distribution": figure(1.0, 400), "in_distribution_by_seed": {"0": 1.0, "1": 1.0},
-        "accuracy": {"32": {**figure(1.0), "by_seed": {}}, "64": {**figure(1.0), "by_seed": {}}},
-        "holds_to": {"0": 64, "1": 64}, "one_class_from": {"0": None, "1": None}, "flags": [],
-    }  # fmt: skip
-    return {**row, **changes}
+def summary_row(variant: str, kind: str = "swap", **changes) -> Row:
+    accuracy = {"32": {**figure(1.0), "by_seed": {}}, "64": {**figure(1.0), "by_seed": {}}}
+    about = {
+        "task": "sortedness",
+        "variant": variant,
+        "says": variant,
+        "pooling": "max",
+        "kind": kind,
+        "trained": [8, 16],
+        "built_in": [],
+        "seeds": [0, 1],
+        "learned": 2,
+        "in_distribution": figure(1.0, 400),
+        "in_distribution_by_seed": {"0": 1.0, "1": 1.0},
+        "accuracy": accuracy,
+        "holds_to": {"0": 64, "1": 64},
+        "one_class_from": {"0": None, "1": None},
+        "seconds": {"0": None, "1": None},
+        "flags": [],
+    }
+    return row("summary", "accuracy", figure(1.0, 400), **{**about, **changes})
 
 
-def summary_rows() -> list[dict]:
+def summary_rows() -> Rows:
     failing = {"holds_to": {"0": 16, "1": 16}, "one_class_from": {"0": 32, "1": None}}
     failing["accuracy"] = {"32": {**figure(0.5), "by_seed": {}}, "64": {**figure(0.5), "by_seed": {}}}
     rows = [summary_row("alibi_directional", kind, built_in=["directional heads"]) for kind in ("shuffle", "swap")]
@@ -110,34 +108,78 @@ def summary_rows() -> list[dict]:
 
 
 # (variant, seed) -> digits up to which it adds; None: it never fitted. Baselines have no coupled ids.
-REACH = {("no-jitter", 0): 50, ("no-jitter", 1): 50, ("whole", 0): 1000, ("whole", 1): 1000,
-         ("alibi", 0): None, ("alibi", 1): None, ("baseline-none", 0): 1000, ("baseline-none", 1): None}  # fmt: skip
+REACH: dict[tuple[str, int], int | None] = {
+    ("whole", 0): 1000,
+    ("whole", 1): 1000,
+    ("no-jitter", 0): 50,
+    ("no-jitter", 1): 50,
+    ("alibi", 0): None,
+    ("alibi", 1): None,
+    ("baseline-none", 0): 1000,
+    ("baseline-none", 1): None,
+}
+SAYS = {
+    "whole": "the recipe as it stands",
+    "no-jitter": "scores as they are",
+    "log_n": "scores times log n, no jitter",
+    "alibi": "alibi",
+    "baseline-none": "no position encoding",
+}
+TESTED = {"random": (50, 200, 1000), "full_chain": (50, 200, 1000)}
 
 
-def addition_lengths(reach: dict[tuple[str, int], int | None] = REACH, rows: int = 100) -> list[dict]:
+def addition_lengths(reach: dict[tuple[str, int], int | None] = REACH, rows: int = 100, **more) -> Rows:
     """Held-out problems, and two classes at three lengths; a length after nothing was right is spared."""
     found = []
     for (variant, seed), digits in reach.items():
-        base = {"variant": variant, "seed": seed, "metric": "exact_match", "trained": [1, 20]}
-        base["built_in"] = [] if variant.startswith("baseline") else ["coupled position ids"]
-        found.append({**base, "kind": "test", "length": 20, **rate(500 if digits else 150, 500)})
-        for kind in ("random", "full_chain"):
-            for length in (50, 200, 1000):
+        about = {"task": "addition", "variant": variant, "says": SAYS[variant], "pooling": None, "seed": seed}
+        about |= {"trained": [1, 20], "training_seconds": 80.0 + seed, **more}
+        about["built_in"] = [] if variant.startswith("baseline") else ["coupled position ids"]
+        margin = {"value": 1.0, "n": rows, "interval": [0.5, 1.5]}
+
+        def add(kind: str, length: int, estimate: dict | None, about: dict = about, margin: dict = margin) -> None:
+            place = {**about, "kind": kind, "length": length, "margin": margin if estimate else None}
+            found.append(row("lengths", "exact_match", estimate, decoding="free-running", **place))
+
+        add("test", 20, rate(500 if digits else 150, 500))
+        for kind, lengths in TESTED.items():
+            for length in lengths:
                 right = rows if length <= (digits or 0) else 0
-                place = {**base, "kind": kind, "length": length}
-                if right or length == (200 if digits == 50 else 50):
-                    found.append({**place, **rate(right, rows)})
-                else:
-                    found.append({**place, "value": None, "n": 0, "interval": None})
+                is_measured = right or length == (200 if digits == 50 else 50)
+                add(kind, length, rate(right, rows) if is_measured else None)
     return found
 
 
-def addition_study() -> dict[str, list[dict]]:
+def summarize_answers(lengths: Rows) -> Rows:
+    """What a study of lengths concludes of such rows."""
+    found = []
+    for variant in values_of(lengths, "variant"):
+        for kind in TESTED:
+            own, tests = (select(lengths, variant=variant, kind=wanted) for wanted in (kind, "test"))
+            seeds = values_of(tests, "seed")
+            fitted = [each["seed"] for each in tests if each["value"] >= 0.99]
+            measured = [each for each in own if each["value"] is not None]
+            accuracy = {}
+            for length in sorted(values_of(measured, "length")):
+                here = select(measured, length=length)
+                by_seed = {str(seed): None for seed in seeds} | {str(each["seed"]): each["value"] for each in here}
+                accuracy[str(length)] = {**pooled(here), "by_seed": by_seed}
+            reach = {}
+            for seed in seeds:
+                holds = [20, *(each["length"] for each in select(measured, seed=seed) if each["value"] >= 0.99)]
+                reach[str(seed)] = max(holds) if seed in fitted else 0
+            names = ("task", "variant", "says", "pooling", "trained", "built_in")
+            about = {name: tests[0][name] for name in names} | {"kind": kind, "seeds": seeds, "learned": len(fitted)}
+            about |= {"in_distribution": pooled(tests), "accuracy": accuracy, "holds_to": reach}
+            about["seconds"] = {str(each["seed"]): each["training_seconds"] for each in tests}
+            about |= {"one_class_from": {str(seed): None for seed in seeds}, "flags": []}
+            found.append(row("summary", "exact_match", pooled(tests), decoding="free-running", **about))
+    return found
+
+
+def addition_study() -> dict[str, Rows]:
     lengths = addition_lengths()
-    written = [row for row in lengths if row["value"] and row["kind"] != "test"]
-    seconds = {name: 80.0 + name[1] for name in REACH}
-    return {
-        "lengths": lengths,
-        "summary": summarize_addition(lengths, seconds),
-        "generated": [{**row, "metric": "generated", "disagree": 0} for row in written],
-    }
+    written = [each for each in lengths if each["value"] and each["kind"] != "test"]
+    generated = [{**each, "study": "generated", "disagree": 0} for each in written]
+    # As cells finish, the recipe need not come first; the summary has it there.
+    return {"lengths": lengths[14:] + lengths[:14], "summary": summarize_answers(lengths), "generated": generated}

@@ -65,6 +65,7 @@ class Sortedness(Task[SortednessProblems]):
     study = Study(
         recipes=("sortedness",),
         quick_recipe="sortedness-tiny",
+        quick_keep=1,
         # Twelve cells, which fit into the quarter of an hour; `headcount extrapolate` alone has them all.
         length_options=("--encodings", ENCODINGS, "--poolings", "mean,max", "--seeds", "0"),
     )

@@ -11,6 +11,11 @@ CERTAIN = 0.05  # Holm's p below which a head's drop counts
 QUIET = 0.01  # share of flips without any intervention up to which a control needs no word
 
 
+def is_certain(row: Row) -> bool:
+    """By Holm's p; a metric that has no test, only an interval by resampling, by that."""
+    return row["interval"][0] > 0 if row["p_holm"] is None else row["p_holm"] < CERTAIN
+
+
 def classes_of_heads(rows: Rows, source: str) -> list[Finding]:
     drops = whole_drops(rows)
     if not drops:
@@ -31,7 +36,7 @@ def costliest_head(rows: Rows, source: str) -> list[Finding]:
     if not drops:
         return _costliest_by_number(rows, source)
     row = max(drops, key=lambda row: row["value"])
-    if row["p_holm"] >= CERTAIN:
+    if not is_certain(row):
         return []
     text = (
         f"No head costs more in this test than {row['head']}: without it the model loses {drop(row)} and is left with "
@@ -43,7 +48,7 @@ def costliest_head(rows: Rows, source: str) -> list[Finding]:
 def _costliest_by_number(rows: Rows, source: str) -> list[Finding]:
     """The same for a measure that is no share, such as the likelihood of a text."""
     row = max(number_drops(rows), key=lambda row: row["value"], default=None)
-    if row is None or row["interval"] is None or row["p_holm"] >= CERTAIN:  # one example alone has no interval
+    if row is None or row["interval"] is None or not is_certain(row):  # one example alone has no interval
         return []
     low, high = row["interval"]
     text = (

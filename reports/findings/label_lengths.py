@@ -33,7 +33,7 @@ def learned_in_distribution(rows: Rows, source: str) -> list[Finding]:
     if never:
         text += f", {len(never)} in none ({listed([cell(row) for row in never], MOST)})"
     if len(measured) < len(rows):
-        text += f", {len(rows) - len(measured)} were not measured there"
+        text += f", {len(rows) - len(measured)} not measured there"
     return [Finding(f"{len(always)} of {len(rows)}", f"{text}.", source)]
 
 

@@ -60,7 +60,7 @@ def fitted_in_distribution(rows: Rows, source: str) -> list[Finding]:
     if never:
         text += f", {len(never)} in none ({listed(never, MOST)}: never fitted, which says nothing about longer ones)"
     if len(measured) < len(variants):
-        text += f", {len(variants) - len(measured)} were not measured there"
+        text += f", {len(variants) - len(measured)} not measured there"
     return [Finding(f"{len(always)} of {len(variants)}", f"{text}.{by_hand(rows)}", source)]
 
 

@@ -25,7 +25,6 @@ def name_of(row: Row) -> str:
 
 def rates(row: Row) -> str:
     """How an accuracy came about: how much of each class is right, and what one answer for all would reach."""
-    names = {"first class": "true_negative_rate", "second class": "true_positive_rate"}
-    names |= {"majority": "majority_class_rate"}
+    names = {"positives": "true_positive_rate", "negatives": "true_negative_rate", "majority": "majority_class_rate"}
     found = {name: row[key] for name, key in names.items()}
     return "  ".join(f"{name} {'-' if value is None else percent(value, 1)}" for name, value in found.items())

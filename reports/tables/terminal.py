@@ -1,15 +1,17 @@
 """Results as plain text, for standard output."""
 
 from ...records.rows import Row, Rows, only, select
-from ..head_rows import flip_of
+from ..head_rows import flip_of, number_drops, whole_drops
+from ..wording import interval, percent
 
 
 def head_ranking_text(results: dict[str, Rows]) -> str:
     """Heads by what they cost under zero ablation, with class and, where a variable was traced, what each moves."""
-    drops = sorted((r for r in select(results["ablation"], scope={}, mode="zero") if "rank" in r), key=_by_cost)
+    shares = whole_drops(results["ablation"])
+    drops = sorted(shares or number_drops(results["ablation"]), key=_by_cost)
     gradient = {r["head"]: r["value"] for r in select(results["gradient"], metric="gradient_importance")}
     atlas = {r["head"]: r for r in results.get("atlas", [])}
-    is_share = "class" in drops[0]
+    is_share = bool(shares)
     scale, places = (100, 2) if is_share else (1, 4)
     head = f"{'head':20} {'drop':>9}  {'95 % interval':22}" + (f" {'class':10}" if is_share else "")
     head += f" {'p (Holm)':>9} {'gradient':>9}"
@@ -22,7 +24,7 @@ def head_ranking_text(results: dict[str, Rows]) -> str:
         line = f"{row['head']:20} {scale * row['value']:9.{places}f}  {span:22}"
         if is_share:
             line += f" {row['class'] if row['class_is_certain'] else row['class'] + '?':10}"
-        line += f" {row['p_holm']:9.2g} {gradient[row['head']]:9.3g}"
+        line += f" {'-' if row['p_holm'] is None else format(row['p_holm'], '.2g'):>9} {gradient[row['head']]:9.3g}"
         if row["head"] in atlas:
             found = atlas[row["head"]]
             line += f"  {100 * flip_of(found)['value']:9.1f} %  {found['role']}"
@@ -36,7 +38,7 @@ def _by_cost(row: Row) -> float:
 
 def _intact_text(row: Row, is_share: bool, heads: int) -> str:
     intact = row["intact"]["value"]
-    figure = f"{100 * intact:.2f} %" if is_share else f"{intact:.4f}"
+    figure = percent(intact) if is_share else f"{intact:.4f}"
     unit = "points" if is_share else row["metric"]
     text = f"{heads} heads, intact {figure}, n = {row['n']:,}; drops in {unit}, zero ablation, run by {row['runner']}"
     return text + ("; '?': the interval reaches into another class" if is_share else "")
@@ -52,9 +54,8 @@ def pruning_text(rows: Rows, removed: list[str]) -> str:
     head = f"{'model':28} {'test':>9}  {'95 % interval':19} {'n':>6} {'parameters':>11} {'bytes':>10} {'speed':>7}"
     lines.append(head)
     for row in select(rows, split="test"):
-        low, high = row["interval"]
         lines.append(
-            f"{row['model']:28} {100 * row['value']:8.2f}%  {100 * low:6.2f} - {100 * high:6.2f} %  {row['n']:6,} "
+            f"{row['model']:28} {percent(row['value']):>9}  {interval(row):19} {row['n']:6,} "
             f"{row['parameters']:11,} {row['bytes']:10,} {row['relative_speed']:6.2f}x"
         )
     return "\n".join(lines)

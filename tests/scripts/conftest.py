@@ -7,7 +7,7 @@ from hub_server import HubServer
 from huggingface_hub import constants
 from small_runs import small_data
 
-from headcount.publishing import Repository, stage_data
+from headcount.publishing.repository import Repository, stage_data
 
 
 TOKEN = "hf_aVerySecretToken"

@@ -2,16 +2,19 @@
 
 import pytest
 
-from headcount.reports.drawing import save_figure
-from headcount.reports.length_figures import best_head, draw_dilution, extrapolation_curves, panels
-from headcount.reports.position_figures import best_cell
+from headcount.records.rows import row
+from headcount.reports.figures.drawing import save_figure
+from headcount.reports.figures.label_lengths import best_head, draw_dilution, draw_margins, extrapolation_curves
+from headcount.reports.figures.panels import panels
+from headcount.reports.figures.positions import best_cell
 
 
 def accuracy(variant, pooling, seed, length, value):
     place = {"variant": variant, "pooling": pooling, "seed": seed, "length": length, "kind": "swap"}
-    place["trained"] = [8, 16]
-    interval = None if value is None else [value - 0.02, min(1.0, value + 0.02)]
-    return {**place, "value": value, "interval": interval, "n": 200 if value is not None else 0}
+    estimate = (
+        None if value is None else {"value": value, "n": 200, "interval": [value - 0.02, min(1.0, value + 0.02)]}
+    )
+    return row("lengths", "accuracy", estimate, task="sortedness", trained=[8, 16], built_in=[], **place)
 
 
 ROWS = [
@@ -32,15 +35,26 @@ def test_every_seed_has_its_line_and_unmeasured_lengths_have_no_point(tmp_path):
 
 
 def head_rows(variant, pooling, weights):
-    base = {"variant": variant, "pooling": pooling, "seed": 0, "n": 16}
+    def measured(metric, value, length, **more):
+        about = {"task": "sortedness", "variant": variant, "pooling": pooling, "seed": 0, "length": length, **more}
+        return row("dilution", metric, {"value": value, "n": 16}, **about)
+
     for length, (first, second) in weights.items():
         for head, weight in (("encoder.0.self.0", first), ("encoder.0.self.1", second)):
             for looks, value in (("back", weight), ("ahead", 0.01)):
-                yield {**base, "metric": "neighbour_weight", "head": head, "looks": looks, "length": length,
-                       "value": value, "interval": [value, value]}  # fmt: skip
-            yield {**base, "metric": "entropy_share", "head": head, "length": length, "value": 1 - weight,
-                   "interval": None}  # fmt: skip
-        yield {**base, "metric": "pooled_signal", "length": length, "value": 8 / length, "interval": None}
+                yield measured("neighbour_weight", value, length, head=head, looks=looks)
+            yield measured("entropy_share", 1 - weight, length, head=head)
+        yield measured("pooled_signal", 8 / length, length)
+        for label, margin in (("sorted", 3.0), ("unsorted", -length)):
+            yield measured("margin", margin, length, twin="plain", label=label)
+    yield measured("signal_exponent", -1.0, None, lengths=list(weights))
+
+
+def test_margins_of_both_labels_are_named_by_the_task():
+    figure = draw_margins(list(head_rows("rotary", "max", {16: (0.2, 0.9), 64: (0.8, 0.4)})))
+    lines = {line.get_label(): list(line.get_ydata()) for line in figure.axes[0].lines[1:]}
+    assert lines == {"sorted": [3.0, 3.0], "unsorted": [-16, -64]}
+    assert figure.get_supylabel() == "logit of sorted minus unsorted"
 
 
 def test_dilution_follows_the_head_that_was_best_at_the_shortest_length():
@@ -53,12 +67,16 @@ def test_dilution_follows_the_head_that_was_best_at_the_shortest_length():
 
 
 def test_the_best_cell_is_the_one_whose_worst_seed_holds_furthest():
+    def about(variant, **more):
+        return {"task": "sortedness", "variant": variant, "pooling": "max", **more}
+
+    reaches = {"a": {"0": 1024, "1": 16}, "b": {"0": 64, "1": 64}}
     summary = [
-        {"variant": "a", "pooling": "max", "kind": "swap", "holds_to": {"0": 1024, "1": 16}, "accuracy": {}},
-        {"variant": "b", "pooling": "max", "kind": "swap", "holds_to": {"0": 64, "1": 64}, "accuracy": {}},
+        row("summary", "accuracy", kind="swap", accuracy={}, holds_to=reach, **about(variant))
+        for variant, reach in reaches.items()
     ]
     neighbour = [
-        {"variant": variant, "pooling": "max", "seed": seed, "value": weight}
+        row("neighbour", "neighbour_head", {"value": weight}, seed=seed, **about(variant))
         for variant, seed, weight in (("a", 0, 1.0), ("a", 1, 0.9), ("b", 0, 0.3), ("b", 1, 0.6))
     ]
     assert best_cell(neighbour, summary) == [neighbour[3]]
