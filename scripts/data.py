@@ -14,9 +14,6 @@ from typing import Annotated
 
 import typer
 
-from .task_options import parse_options
-
-
 # The other options are those of the task: see task_options.py.
 GOES_ON = "nothing was written; the same command can be given again"
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -39,6 +36,7 @@ def main(
     """
     from ..data_builders.folder import check_target, write_folder
     from ..data_builders.registry import find_task
+    from .task_options import parse_options
 
     try:
         chosen = find_task(task)
