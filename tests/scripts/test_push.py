@@ -15,8 +15,8 @@ from small_runs import small_data, small_run
 from transformers import pipeline
 from without_headcount import run_without_headcount
 
-from headcount.hub_upload import published_data, push
-from headcount.publishing import stage_data, stage_run
+from headcount.publishing.hub_upload import published_data, push
+from headcount.publishing.repository import stage_data, stage_run
 from headcount.scripts.cli import run as headcount
 
 
@@ -56,9 +56,9 @@ def test_model_and_data_there_and_back(hub, run, data, token, capsys, tmp_path):
     files = repo.files()
     assert answer["repo_id"] == "alice/m" and answer["url"].endswith(repo.branches["main"])
     assert repo.titles == ["initial commit", "Upload model with headcount 0.1.0"]
-    assert {"model.safetensors", "config.json", "generation_config.json", "tokenizer.json", "README.md", "recipe.yaml",
-            "modeling_headcount.py", "addition_pipeline.py", "figures/ablation.png",
-            "report.html"} < files.keys()  # fmt: skip
+    model_files = {"model.safetensors", "config.json", "generation_config.json", "tokenizer.json"}
+    code = {"modeling_headcount.py", "addition_pipeline.py"}
+    assert model_files | code | {"README.md", "recipe.yaml", "figures/ablation.png", "report.html"} < files.keys()
     assert ModelCard(files["README.md"].decode()).data.datasets == ["alice/sums"]
     entries = yaml.safe_load(files[".eval_results/addition.yaml"])
     rows = json.loads((run / "results" / "evaluation.json").read_text())
