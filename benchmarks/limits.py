@@ -18,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from training import adamw, our_steps
 
 from headcount import HeadcountConfig, HeadcountForSequenceClassification
-from headcount.scripts.memory import keep_freed_memory
+from headcount.records.memory import keep_freed_memory
 from headcount.trainers.model_building import make_model
 from headcount.trainers.recipe import load_recipe
 from headcount.trainers.training_data import make_batches, make_corpus

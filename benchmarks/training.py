@@ -14,7 +14,7 @@ import torch
 from adders import ADDERS, PACKAGES, Bart, make_optimizer, step
 from timing import Apart, absent, compare, take_turns, version
 
-from headcount.scripts.memory import keep_freed_memory
+from headcount.records.memory import keep_freed_memory
 from headcount.trainers.loop import RunOptions, make_accelerator, training_step
 from headcount.trainers.model_building import make_model
 from headcount.trainers.optimizers import OPTIMIZERS

@@ -139,7 +139,8 @@ class Reverse(Task[Strings]):
     texts = TEXTS
     classes = CLASSES
     hardest = ("repeated", "random")
-    relations = {"source": Relation("the letter that is to be written", ("letter",), 0)}
+    relations = {"source": Relation("the letter that is to be written", ("letter",), 0, reads="its source")}
+    last_written = "last letter"
     role_letters = {"letter": "x", "answer": "y"}
     length_study = LengthStudy(
         recipe="reverse",

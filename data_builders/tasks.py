@@ -87,6 +87,7 @@ class Relation:
     says: str
     keys: tuple[str, ...]
     offset: int | None = None
+    reads: str | None = None  # what a figure of what heads read calls these keys; None: it leaves them out
 
 
 @dataclass(frozen=True)
@@ -198,6 +199,8 @@ class Study:
     quick_recipe: str
     quick_settings: tuple[str, ...] = ()  # KEY=VALUE
     length_options: tuple[str, ...] = ()
+    keep: int = 6  # heads that pruning leaves
+    quick_keep: int = 6
 
 
 class Task(Generic[P]):
@@ -217,8 +220,9 @@ class Task(Generic[P]):
     role_letters: ClassVar[Mapping[str, str]] = {}  # role -> letter that stands for it on the axis of a mean map
     format_options: ClassVar[tuple[str, ...]] = ()  # options that say how problems are written
     place_zero: ClassVar[str] = "first"  # which end of a plain answer is its place 0: "first" or "last"
-    length_study: ClassVar[LengthStudy]
-    study: ClassVar[Study]
+    last_written: ClassVar[str] = "last token"  # what the token just written is called, where heads are shown by it
+    length_study: ClassVar[LengthStudy | None] = None
+    study: ClassVar[Study | None] = None
 
     # Problems and their exact answers
 
@@ -260,6 +264,10 @@ class Task(Generic[P]):
 
     def contrast(self, options: Any, length: int, n: int) -> Contrast[P] | None:
         """Twins of one length that differ in what decides, for the study of why length hurts; None if it has none."""
+        return None
+
+    def decisive_place(self, problems: P) -> NDArray[np.int64] | None:
+        """(N,): where the one pair of neighbours that decides begins, -1 where there is none; None: no such task."""
         return None
 
     # Splits

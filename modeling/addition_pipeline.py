@@ -11,6 +11,8 @@ import re
 import torch
 from transformers import Pipeline
 
+from .position_schemes import no_room, positions_needed
+
 
 TASK = "integer-addition"
 PROBLEM = re.compile(r"\s*([0-9]+)\s*\+\s*([0-9]+)\s*=?\s*")
@@ -95,20 +97,13 @@ class AdditionPipeline(Pipeline):
                 f"{shown(problem)} is too long: its {prompt_tokens:,} tokens would take more than "
                 f"{MOST_BYTES // 2**30} GB of memory; expected numbers of at most {(most_tokens - 3) // 2:,} digits."
             )
-        if config.position_embedding_type != "learned" or config.position_overflow != "error":
-            return
-        if config.position_scheme in (
-            "coupled",
-            "abacus",
-        ):  # ids count digits: those of the answer, and two or one more
-            needed = answer_tokens - 1 + (2 if config.position_scheme == "coupled" else 1)
-        elif config.is_encoder_decoder:
-            needed = max(prompt_tokens, answer_tokens)
-        else:
-            needed = prompt_tokens + answer_tokens - 1
-        if needed > config.max_position_embeddings:
+        # What is written last is not read again.
+        answer_read = answer_tokens if config.is_encoder_decoder else prompt_tokens + answer_tokens - 1
+        tokens, longest_number = max(prompt_tokens, answer_read), answer_tokens - 1
+        if no_room(config, tokens, longest_number):
             raise ValueError(
-                f"{shown(problem)} is too long for this model: it needs {needed} positions; expected at most "
+                f"{shown(problem)} is too long for this model: it needs "
+                f"{positions_needed(config, tokens, longest_number)} positions; expected at most "
                 f"{config.max_position_embeddings}."
             )
 

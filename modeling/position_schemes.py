@@ -140,5 +140,35 @@ POSITION_SCHEMES: dict[str, Callable[..., Tensor]] = {
     "abacus": abacus,
 }
 
-# Schemes that read the tokens themselves; `generate()` asks them again at every step, and refuses ids from outside.
-TOKEN_SCHEMES = ("coupled", "abacus")
+# Schemes that read the tokens themselves, with the id of the first digit of a number; `generate()` asks them again at
+# every step, and refuses ids from outside.
+TOKEN_SCHEMES = {"coupled": FIRST_DIGIT_ID, "abacus": OTHER_ID + 1}
+
+
+def positions_needed(config: HeadcountConfig, tokens: int, longest_number: int) -> int:
+    """How many ids, from 0 on, a sequence of so many tokens asks for.
+
+    >>> positions_needed(HeadcountConfig(), tokens=12, longest_number=4)
+    12
+    """
+    first_digit = TOKEN_SCHEMES.get(config.position_scheme)
+    return tokens if first_digit is None else first_digit + longest_number
+
+
+def no_room(config: HeadcountConfig, tokens: int, longest_number: int) -> str | None:
+    """Why a model cannot read a sequence at all: a table of positions, or a range of random ones, has an end.
+
+    Args:
+        config: of the model.
+        tokens: of the longest sequence that one of its stacks reads.
+        longest_number: digits of the longest number in it, the answer included; schemes that read the tokens count
+            these. 0 where there are none.
+
+    Returns:
+        A reason, "the model has 64 positions", or None if there is room.
+    """
+    is_table = config.position_embedding_type == "learned" and config.position_overflow == "error"
+    ends = is_table or config.position_scheme == "randomized"
+    if ends and positions_needed(config, tokens, longest_number) > config.max_position_embeddings:
+        return f"the model has {config.max_position_embeddings:,} positions"
+    return None

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from .. import __version__
+from ..records.memory import keep_freed_memory
 from . import data, env, evaluate, extrapolate, heads, ls, prune, push, report, study, train
-from .memory import keep_freed_memory
 
 
 app = typer.Typer(

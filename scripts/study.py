@@ -14,11 +14,10 @@ import typer
 
 
 if TYPE_CHECKING:
-    from ..data_builders.tasks import Task
+    from ..data_builders.tasks import Study, Task
     from .steps import Step
 
 COURSE = ("addition", "sortedness")  # heads of the first, lengths of the second: the two parts of the course work
-KEPT_HEADS = 6
 
 
 def main(
@@ -62,26 +61,29 @@ def plan(trained: "Task", tested: "Task", output: Path, quick: bool, workers: in
     """
     from .steps import Step
 
-    own, seeds = trained.study, range(2 if quick else 3)
+    own, seeds = study_of(trained), range(2 if quick else 3)
     recipes = (own.quick_recipe,) if quick else own.recipes
     settings = tuple(word for value in own.quick_settings for word in ("--set", value)) if quick else ()
     runs, data, half = output / "runs", output / "data", max(1, workers // 2)
     length = ("extrapolate", "--task", tested.name, "--output", str(output / "length"))
-    length += ("--quick",) if quick else tested.study.length_options
+    length += ("--quick",) if quick else study_of(tested).length_options
     steps = [Step("extrapolate", (*length, "--workers", str(half)), (90 if quick else 500) / half, cores=half)]
-    for name in recipes:
+    short = {recipe: Path(recipe).stem for recipe in recipes}  # a recipe may be a file
+    for recipe, name in short.items():
         folder = str(data / name)
-        steps.append(Step(f"data-{name}", ("data", trained.name, "--recipe", name, "--output", folder), 12))
-    for name in recipes:
+        steps.append(Step(f"data-{name}", ("data", trained.name, "--recipe", recipe, "--output", folder), 12))
+    for recipe, name in short.items():
         for seed in seeds:
-            arguments = ("train", name, "--seed", str(seed), "--output", str(runs / f"{name}-{seed}"))
+            arguments = ("train", recipe, "--seed", str(seed), "--output", str(runs / f"{name}-{seed}"))
             arguments += ("--data", str(data / name), *settings)
             steps.append(Step(f"train-{name}-{seed}", arguments, 15 if quick else 30, (f"data-{name}",)))
-    recipe, first = recipes[0], runs / f"{recipes[0]}-0"
+    recipe = short[recipes[0]]
+    first = runs / f"{recipe}-0"
     ready = (f"train-{recipe}-0",)
     # Beside the run's own results, so that the card of the published model has them too.
     heads = ("heads", str(first), "--output", str(first), *(("--rows", "200") if quick else ()))
-    prune = ("prune", str(first), "--output", str(output / "pruned"), "--keep", str(KEPT_HEADS), "--control")
+    keep = str(own.quick_keep if quick else own.keep)
+    prune = ("prune", str(first), "--output", str(output / "pruned"), "--keep", keep, "--control")
     steps += [
         Step("heads", heads, 15 if quick else 45, ready),
         Step("prune", (*prune, "--finetune", "20" if quick else "100"), 30 if quick else 240, ready),
@@ -92,3 +94,9 @@ def plan(trained: "Task", tested: "Task", output: Path, quick: bool, workers: in
     steps.append(Step("publish", card, 15, (*seeds_trained, "heads")))
     everything = tuple(step.name for step in steps)
     return [*steps, Step("report", ("report", str(output)), 10, everything)]
+
+
+def study_of(task: "Task") -> "Study":
+    if task.study is None:
+        raise ValueError(f"the task {task.name} does not say what to train; expected its `study`, or another task.")
+    return task.study

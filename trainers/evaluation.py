@@ -87,8 +87,8 @@ def outcomes(model: Any, examples: Examples) -> NDArray[np.bool_]:
 
 
 @torch.inference_mode()
-def generate_answers(model: Any, examples: Examples) -> list[str]:
-    """What the model writes, token by token, as text."""
+def generate_tokens(model: Any, examples: Examples) -> list[list[int]]:
+    """What the model writes after each question, token by token with its cache, <eos> and padding included."""
     model.eval()
     task, rows = examples.task, examples.rows
     longest = int((rows["labels"] != IGNORED).sum(-1).max())
@@ -98,12 +98,17 @@ def generate_answers(model: Any, examples: Examples) -> list[str]:
     else:
         inputs = tensors(task.prompts(examples.problems, examples.options))
         skip = inputs["input_ids"].shape[1]
-    texts = []
-    for part in slices(len(examples), inputs["input_ids"].shape[1] + longest):
+    written: list[list[int]] = []
+    width = inputs["input_ids"].shape[1] + longest
+    for part in slices(len(examples), width, shared="attention_mask" not in inputs):
         batch = {name: values[part].to(model.device) for name, values in inputs.items()}
-        generated = model.generate(**batch, max_new_tokens=longest + 1, do_sample=False)[:, skip:]
-        texts += [task.vocabulary.text(answer) for answer in generated.tolist()]
-    return texts
+        written += model.generate(**batch, max_new_tokens=longest + 1, do_sample=False)[:, skip:].tolist()
+    return written
+
+
+def generate_answers(model: Any, examples: Examples) -> list[str]:
+    """What the model writes, token by token, as text."""
+    return [examples.task.vocabulary.text(tokens) for tokens in generate_tokens(model, examples)]
 
 
 def right_answers(examples: Examples) -> list[str]:

@@ -59,9 +59,14 @@ class Addition(Task[AdditionProblems]):
     classes = CLASS_SENTENCES
     hardest = ("full_chain", "carry_dense", "all_nines", "random")
     relations = {
-        "same_column": Relation("the digits of both operands in the query's column", ("first", "second"), 0),
+        "same_column": Relation(
+            "the digits of both operands in the query's column", ("first", "second"), 0, reads="own column"
+        ),
         "carry_source": Relation(
-            "the digits of both operands one column to the right of the query's", ("first", "second"), -1
+            "the digits of both operands one column to the right of the query's",
+            ("first", "second"),
+            -1,
+            reads="right column",
         ),
         "operator": Relation("the plus sign", ("operator",)),
     }
@@ -69,6 +74,7 @@ class Addition(Task[AdditionProblems]):
     role_letters = {"first": "a", "second": "b", "answer": "y"}
     format_options = ("answer_order", "zero_pad")
     place_zero = "last"
+    last_written = "last digit"
     length_study = LengthStudy(
         recipe="addition-long",
         lengths=(21, 30, 50, 100, 200, 500, 1000),

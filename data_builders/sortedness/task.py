@@ -65,6 +65,7 @@ class Sortedness(Task[SortednessProblems]):
     study = Study(
         recipes=("sortedness",),
         quick_recipe="sortedness-tiny",
+        quick_keep=1,
         # Twelve cells, which fit into the quarter of an hour; `headcount extrapolate` alone has them all.
         length_options=("--encodings", ENCODINGS, "--poolings", "mean,max", "--seeds", "0"),
     )
@@ -129,6 +130,11 @@ class Sortedness(Task[SortednessProblems]):
         none = np.zeros(len(swapped), np.int64)
         ordered = SortednessProblems(np.sort(swapped.values, axis=-1), swapped.length, none, none - 1, none)
         return Contrast(ordered, swapped, swapped.position)
+
+    def decisive_place(self, problems: SortednessProblems) -> NDArray[np.int64]:
+        """Of the kinds with exactly one violation, where it is."""
+        has_one = ~np.isin(problems.kind, [KIND_NAMES.index(name) for name in ("sorted", "shuffle")])
+        return np.where(has_one, problems.position, -1)
 
     def splits(self, options: SortednessOptions) -> SortednessCorpus:
         return SortednessCorpus(self, options)

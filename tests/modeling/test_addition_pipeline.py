@@ -7,10 +7,11 @@ from small_models import make_model
 from transformers import pipeline
 
 import headcount
-from headcount.data_builders.columns import Problems
-from headcount.data_builders.tokenization import encode_addition, encode_prompts, make_tokenizer
+from headcount.data_builders.addition.columns import AdditionProblems
+from headcount.data_builders.tokenization import make_tokenizer
 
 
+ADDITION, SORTEDNESS = headcount.TASKS["addition"], headcount.TASKS["sortedness"]
 FORMATS = {
     "fixed": {"operand_digits": 4},
     "aligned": {"align_operands": True},
@@ -21,14 +22,12 @@ VOCABULARY = {"vocab_size": 15, "digit_token_ids": list(range(3, 13)), "answer_s
 
 def make_pipe(architecture="encoder-decoder", seed=0, **options):
     model = make_model(architecture, seed=seed, **VOCABULARY, **options)
-    return pipeline(
-        "integer-addition", model=model, tokenizer=make_tokenizer(headcount.TASKS["addition"], architecture)
-    )
+    return pipeline("integer-addition", model=model, tokenizer=make_tokenizer(ADDITION, architecture))
 
 
-def problem(a: str, b: str, width: int) -> Problems:
+def problem(a: str, b: str, width: int) -> AdditionProblems:
     digits = [np.array([[int(digit) for digit in number.zfill(width)[::-1]]], np.int8) for number in (a, b)]
-    return Problems(*digits, np.array([width]))
+    return AdditionProblems(*digits, np.array([width]))
 
 
 @pytest.mark.parametrize("architecture", ["encoder-decoder", "decoder"])
@@ -39,9 +38,9 @@ def test_problems_are_written_as_in_training(architecture, written):
     numbers = problem("7", "132", width)
     zero_pad = written != "natural"
     if architecture == "decoder":
-        expected = encode_prompts(numbers, zero_pad)["input_ids"]
+        expected = ADDITION.prompts(numbers, ADDITION.options(zero_pad=zero_pad))["input_ids"]
     else:
-        expected = encode_addition(numbers, zero_pad=zero_pad)["input_ids"]
+        expected = ADDITION.encode(numbers, options=ADDITION.options(zero_pad=zero_pad))["input_ids"]
     assert pipe.preprocess(" 7 + 132")["input_ids"].tolist() == expected.tolist()
 
 
@@ -133,9 +132,7 @@ def test_the_length_check_is_exact():
 
 def test_models_and_options_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="cannot use this HeadcountForSequenceClassification; expected a headcount"):
-        pipeline(
-            "integer-addition", model=make_model("encoder"), tokenizer=make_tokenizer(headcount.TASKS["sortedness"])
-        )
+        pipeline("integer-addition", model=make_model("encoder"), tokenizer=make_tokenizer(SORTEDNESS))
     with pytest.raises(TypeError, match="takes no 'top_k'"):
         make_pipe()("1+1", top_k=3)
 
@@ -147,7 +144,7 @@ def test_text_classification_serves_sortedness():
         id2label={0: "unsorted", 1: "sorted"}, label2id={"unsorted": 0, "sorted": 1},
     )  # fmt: skip
     model = headcount.HeadcountForSequenceClassification(config).eval()
-    tokenizer = make_tokenizer(headcount.TASKS["sortedness"])
+    tokenizer = make_tokenizer(SORTEDNESS)
     answer = pipeline("text-classification", model=model, tokenizer=tokenizer)("3 17 17 42")
     logits = model(**tokenizer("3 17 17 42", return_tensors="pt")).logits[0].softmax(-1).detach()
     assert answer[0]["label"] == config.id2label[int(logits.argmax())]

@@ -12,8 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+import headcount
+from headcount.records.locks import alone_in
 from headcount.scripts.cli import run as run_command_line
-from headcount.trainers.run_folder import alone_in
 
 
 TINY = [
@@ -61,8 +62,19 @@ def rows(folder: Path, name: str) -> list[dict]:
 def test_rows_say_what_was_measured(study):
     folder, _ = study
     found = rows(folder, "lengths")
-    assert len(found) == 2 * 3 * 3
-    needed = {"encoding", "pooling", "scheme", "seed", "length", "kind", "value", "n", "interval", "entropy_share"}
+    assert len(found) == 2 * 3 * (9 + 1)  # training lengths are measured whether they are asked for or not
+    needed = {"task", "study", "says"} | {
+        "encoding",
+        "pooling",
+        "scheme",
+        "seed",
+        "length",
+        "kind",
+        "value",
+        "n",
+        "interval",
+        "entropy_share",
+    }
     needed |= {"true_positive_rate", "true_negative_rate", "majority_class_rate", "normalizer", "built_in"}
     assert all(needed <= row.keys() for row in found)
     assert {row["encoding"] for row in found} == {"learned", "none"}
@@ -70,6 +82,9 @@ def test_rows_say_what_was_measured(study):
     assert {row["n"] for row in found if row["length"] == 32} == {10}
     assert all(row["as_expected"] for row in rows(folder, "mathematics"))
     assert {row["metric"] for row in rows(folder, "dilution")} >= {"entropy_share", "neighbour_weight", "margin"}
+    for name in ("lengths", "dilution", "shifts", "neighbour", "summary", "positions", "mathematics"):
+        assert {(row["study"], row["task"]) for row in rows(folder, name)} == {(name, "sortedness")}
+    assert json.loads((folder / "extrapolate.json").read_text()) == {"task": "sortedness"}
 
 
 def test_summary_and_figures_are_there(study):
@@ -97,7 +112,9 @@ def test_finished_cells_are_not_run_again_new_ones_join_and_a_failed_one_is_repo
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in models.items())
     assert {row["variant"] for row in json.loads(answer.stdout)} == {"learned", "none+causal", "alibi"}
     lengths = {row["length"] for row in rows(folder, "lengths") if row["variant"] == "learned"}
-    assert lengths == {8, 16, 24, 32}
+    assert lengths == {*range(8, 17), 24, 32}
+    asked = json.loads((folder / "cells" / "learned-mean-0" / "asked.json").read_text())
+    assert asked["lengths"] == [8, 16, 24, 32] and asked["kinds"] == ["shuffle", "swap", "move"]
 
 
 ADDING = [
@@ -121,30 +138,70 @@ def test_addition_leaves_rows_summary_and_figures(adding):
     found = rows(folder, "lengths")
     assert {(row["variant"], row["jitter"]) for row in found} == {("whole", 0.15), ("no-jitter", None)}
     assert {row["kind"] for row in found} == {"test", "hard", "random", "full_chain"}
-    assert all(row["trained"] == [1, 3] and row["built_in"] == ["coupled position ids"] for row in found)
+    assert all(row["trained"] == [1, 3] and row["built_in"][0] == "coupled position ids" for row in found)
+    assert all(row["pooling"] is None and row["task"] == "addition" for row in found)
     assert all({"value", "n", "interval", "seed", "length"} <= row.keys() for row in found)
     assert all(row["disagree"] == 0 for row in rows(folder, "generated"))
     assert {row["metric"] for row in rows(folder, "columns")} == {"bias", "weight", "entropy_share"}
     assert all(row["seconds"]["0"] > 0 for row in rows(folder, "summary"))
     drawn = {path.stem for path in (folder / "figures").glob("*.png")}
-    assert drawn == {"accuracy_by_digits", "margin_and_entropy", "what_heads_read"}
-    assert (
-        "never fitted in distribution" in answer.stdout and "built in by hand: coupled position ids" in answer.stdout
-    )
+    assert drawn == {"accuracy_by_length", "margin_and_entropy", "what_heads_read"}
+    assert "never learned in distribution" in answer.stdout and "coupled position ids" in answer.stdout
+    assert {row["says"] for row in rows(folder, "summary")} == {"the recipe as it stands", "scores as they are"}
 
 
 def test_the_report_shows_a_study_of_addition_as_one(adding):
     folder, _ = adding
     assert run_command_line(["report", str(folder)]) == 0
     page, text = (folder / "report.html").read_text(), (folder / "report.md").read_text()
-    assert '<section id="adding"' in page and '<section id="length"' not in page and page.count("<figure>") == 3
+    assert '<section id="length-addition"' in page and page.count("<figure>") == 3
     assert "2 in none (whole and no-jitter: never fitted" in text and "0 of 1, never fitted" in text
 
 
 def test_a_folder_holds_one_task_only(adding):
     folder, _ = adding
     answer = run("--output", str(folder), *ASKED, "--lengths", "16", *TINY, "--dry-run")
-    assert answer.returncode == 2 and "holds the study of another task" in answer.stderr
+    assert answer.returncode == 2 and "holds the study of another task, addition; expected" in answer.stderr
+
+
+def test_a_small_task_has_a_grid_of_encodings_too(tmp_path):
+    """One command, for a task that this verb has never heard of: an encoder-decoder that pools nothing."""
+    asked = ["--task", "reverse", "--encodings", "learned,rotary", "--seeds", "0", "--lengths", "12,16", "--rows", "4"]
+    answer = run("--output", str(tmp_path / "s"), *asked, "--set", "training.steps=20", "--workers", "1")
+    assert answer.returncode == 0, answer.stderr
+    found = rows(tmp_path / "s", "lengths")
+    assert {(row["variant"], row["pooling"], row["task"]) for row in found} == {
+        ("learned", None, "reverse"),
+        ("rotary", None, "reverse"),
+    }
+    assert {(row["kind"], row["length"]) for row in found} == {
+        ("test", 10),
+        *((kind, length) for kind in ("random", "repeated") for length in (12, 16)),
+    }
+    assert {
+        row["encoding"] for row in rows(tmp_path / "s", "positions") if row["source"].startswith("rotary")
+    } == set()
+    assert {row["name"] for row in rows(tmp_path / "s", "positions") if row["metric"] == "table"} == {
+        "sinusoidal",
+        "learned",
+    }
+    assert "exact match in % by letters" in answer.stdout
+    assert list((tmp_path / "s" / "figures").glob("*.png"))
+
+
+def test_the_public_function_gives_what_is_written_and_does_nothing_twice(study):
+    folder, _ = study
+    settings = [word for word in TINY if word != "--set"]
+    asked = {"encodings": ["learned"], "poolings": ["mean"], "seeds": [0], "settings": settings}
+    models = {path: path.stat().st_mtime_ns for path in folder.glob("cells/*/model/model.safetensors")}
+    found = headcount.extrapolate("sortedness", folder, **asked, lengths=[32], kinds=["swap"], rows=10)
+    assert found.failed == {} and found.rows["summary"] == rows(folder, "summary")
+    assert found.rows["lengths"] == rows(folder, "lengths")
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in models.items())
+    summary = next(row for row in found.rows["summary"] if row["variant"] == "learned" and row["kind"] == "swap")
+    assert summary["in_distribution"]["n"] == 9 * 20
+    with pytest.raises(ValueError, match="--rows 5 is odd"):
+        headcount.extrapolate("sortedness", folder, rows=5)
 
 
 def test_two_studies_in_one_folder_are_one_too_many(tmp_path):
@@ -195,19 +252,20 @@ def test_interrupted_study_leaves_no_process_and_goes_on(tmp_path):
         (["--rows", "5"], "--rows 5 is odd"),
         (["--recipes", "addition"], "is of addition; expected one of sortedness"),
         (["--recipes", "sortedness", "--quick"], "--quick has no effect with --recipes"),
-        (["--schemes", "abacus"], "scheme 'abacus' does not apply to sortedness"),
+        (["--schemes", "abacus"], "scheme 'abacus' does not apply to the grid of sortedness"),
         (["--encodings", "none+randomized"], "position_scheme='randomized' has no effect with"),
         (["--set", "training.stepps=3"], "stepps"),
-        (["--task", "multiplication"], "there is no length study of 'multiplication'"),
+        (["--task", "multiplication"], "there is no task 'multiplication'; expected one of"),
         (["--task", "addition", "--poolings", "max"], "--poolings has no effect with --task addition"),
         (["--task", "addition", "--variants", "hole"], "variant 'hole' is not known"),
         (["--task", "addition", "--kinds", "swap"], "kind 'swap' is not known"),
         (["--task", "addition", "--recipes", "sortedness"], "is of sortedness; expected one of addition"),
         (
             ["--task", "addition", "--lengths", "20,50"],
-            "--lengths has 20, which is within the training of addition-long",
+            "a length of 20 is within training, which is tested by held-out problems",
         ),
-        (["--task", "addition", "--recipes", "addition"], "the recipe 'addition' is no decoder"),
+        (["--task", "addition", "--variants", "whole", "--encodings", "none"], "--encodings has no effect with"),
+        (["--task", "reverse", "--lengths", "7,12"], "a length of 7 is within training"),
         (["--variants", "whole"], "--variants has no effect with --task sortedness"),
     ],
 )

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from headcount.analysis import position_mathematics
-from headcount.analysis.position_mathematics import check_mathematics, exchange, rotation
-from headcount.analysis.position_tables import position_rows, untrained_encoding
+from headcount.analysis.lengths.positions import mathematics
+from headcount.analysis.lengths.positions.mathematics import check_mathematics, exchange, rotation
+from headcount.analysis.lengths.positions.tables import position_rows, untrained_encoding
 from headcount.modeling.position_encodings import POSITION_ENCODINGS, sinusoid
 
 
@@ -34,8 +34,8 @@ def test_rotation_is_a_rotation_that_adds_up():
 
 def test_a_wrong_table_is_noticed(monkeypatch):
     """Frequencies that change with the position are no rotation any more."""
-    monkeypatch.setattr(position_mathematics, "sinusoid", lambda ids, size: sinusoid(ids**2 // 64, size))
-    rows = list(position_mathematics.sinusoidal_is_linear())
+    monkeypatch.setattr(mathematics, "sinusoid", lambda ids, size: sinusoid(ids**2 // 64, size))
+    rows = list(mathematics.sinusoidal_is_linear())
     assert rows and not any(row["as_expected"] for row in rows)
 
 
@@ -59,4 +59,5 @@ def test_position_rows_cover_every_encoding(tmp_path):
     assert directional[0]["scores"][ahead] is None and directional[1]["scores"][ahead] == -5
     (table,) = (row for row in rows if row["metric"] == "table")
     assert table["name"] == "sinusoidal" and table["cosine"][7][7] == pytest.approx(1)
-    assert untrained_encoding("t5_bias")[1] == "untrained" and untrained_encoding("alibi")[1] == "no parameters"
+    assert untrained_encoding("t5_bias").source == "untrained"
+    assert untrained_encoding("alibi").source == "no parameters"

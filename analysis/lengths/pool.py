@@ -1,12 +1,4 @@
-"""The length study: trains and measures the cells of a grid, one thread each, several processes at a time.
-
->>> from headcount.analysis.extrapolation import run_cells
->>> from headcount.analysis.length_grid import make_grid
->>> outcome = run_cells(make_grid(["alibi_directional"], ["max"], [0]), Path("study"), lengths=[16, 64, 256])
-
-    DIR/cells/NAME/       the run folder of a cell, with the rows of its analyses in results/
-    DIR/logs/*.log        what the processes said
-    DIR/results/*.json    the rows of all cells that are there, and the summary
+"""The pool of a length study: trains and measures cells, one thread each, several processes at a time.
 
 A cell that is finished is not trained or measured again, one that was stopped goes on where it was, and one that
 failed is reported while the others go on.
@@ -19,16 +11,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import Any
 
-from .length_families import LENGTH_FAMILIES, LengthFamily
-from .length_grid import Cell
+from ...records.files import read_json_lines
+from ...records.run_folder import METRICS, PROVENANCE
+from .asked import Asked, is_finished
+from .cells import Cell
 
 
-WORKER = "headcount.scripts.extrapolate_cell"
+WORKER = "headcount.analysis.lengths.worker"
 SECONDS_TO_STOP = 120
 PAUSE = 0.5  # seconds between two looks at the workers
 
@@ -53,7 +48,9 @@ class Worker:
     """
 
     def __init__(self, log: Path):
-        self.log, self.process, self.cell = log, None, None
+        self.log = log
+        self.process: subprocess.Popen | None = None
+        self.cell: str | None = None
 
     def run(self, cell: Cell, order: dict) -> str | None:
         """Runs one cell to its end; a sentence if it failed."""
@@ -103,28 +100,25 @@ class Worker:
             self.process.kill()
 
 
+Progress = Callable[[Outcome, dict[str, str]], None]
+
+
 def run_cells(
     cells: list[Cell],
     output: Path,
-    lengths: Iterable[int],
-    rows: int = 200,
-    kinds: Iterable[str] | None = None,
+    asked: Asked,
     workers: int | None = None,
-    task: str = "sortedness",
     overwrite: bool = False,
-    progress: Callable[[Outcome, dict[str, str]], None] | None = None,
+    progress: Progress | None = None,
 ) -> Outcome:
     """Trains and measures the cells, `workers` at a time (default: one per core).
 
     `progress` is called twice a second with what is done and, by name, where the running cells are.
     """
     outcome, stopping = Outcome(), threading.Event()
-    family = LENGTH_FAMILIES[task]
-    wanted = set(family.kinds if kinds is None else kinds)
-    asked = {"lengths": sorted(set(lengths)), "kinds": [kind for kind in family.kinds if kind in wanted], "rows": rows}
     waiting: SimpleQueue[Cell] = SimpleQueue()
     for cell in cells:
-        if not overwrite and is_finished(output / "cells" / cell.name, asked, family):
+        if not overwrite and is_finished(cell_folder(output, cell.name), asked):
             outcome.done.append(cell.name)
         else:
             waiting.put(cell)
@@ -137,8 +131,8 @@ def run_cells(
                 cell = waiting.get_nowait()
             except Empty:
                 break
-            about = {"task": task, "folder": str(output / "cells" / cell.name)}
-            error = worker.run(cell, asdict(cell) | about | {"asked": asked, "overwrite": overwrite})
+            order = {"cell": asdict(cell), "folder": str(cell_folder(output, cell.name)), "asked": asdict(asked)}
+            error = worker.run(cell, {**order, "overwrite": overwrite})
             if error is None:
                 outcome.done.append(cell.name)
             elif not stopping.is_set():
@@ -172,7 +166,7 @@ def run_cells(
     return outcome
 
 
-def note_termination():
+def note_termination() -> Any:
     """From now on a polite kill counts as Ctrl-C, so that no worker is left behind; gives what it counted as before.
 
     Elsewhere than in the main thread signals cannot be caught: None.
@@ -182,59 +176,14 @@ def note_termination():
     return signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
-def is_finished(folder: Path, asked: dict, family: LengthFamily) -> bool:
-    """Whether a cell is trained, and everything that is asked for is measured."""
-    there = all((folder / "results" / f"{name}.json").exists() for name in family.results)
-    return there and join_asked(was_asked(folder), asked) == was_asked(folder)
-
-
-def was_asked(folder: Path) -> dict | None:
-    """What a cell was measured for: `lengths`, `kinds`, and `rows` for each; None if it has not been."""
-    path = folder / "results" / "asked.json"
-    return json.loads(path.read_text())[0] if path.exists() else None
-
-
-def join_asked(before: dict | None, asked: dict) -> dict:
-    """What to measure so that nothing gets lost that was measured before."""
-    if before is None:
-        return asked
-    return {
-        "lengths": sorted({*before["lengths"], *asked["lengths"]}),
-        "kinds": list(dict.fromkeys([*before["kinds"], *asked["kinds"]])),
-        "rows": asked["rows"],
-    }
+def cell_folder(output: Path, name: str) -> Path:
+    return output / "cells" / name
 
 
 def where_is(output: Path, name: str) -> str:
     """A word on a running cell: the last step it logged, or that it is being measured."""
-    folder = output / "cells" / name
-    if (folder / "provenance.json").exists():
+    folder = cell_folder(output, name)
+    if (folder / PROVENANCE).exists():
         return "measuring"
-    log = folder / "metrics.jsonl"
-    lines = log.read_text().splitlines() if log.exists() else []
-    try:
-        return f"step {json.loads(lines[-1])['step']}" if lines else "starting"
-    except ValueError:  # the line is being written
-        return "training"
-
-
-def gather_rows(output: Path, task: str = "sortedness") -> dict[str, list[dict]]:
-    """The rows of all cells in the folder, by analysis; a cell counts once all its analyses are there."""
-    results = LENGTH_FAMILIES[task].results
-    gathered = {name: [] for name in results}
-    for folder in sorted((output / "cells").glob("*")):
-        paths = {name: folder / "results" / f"{name}.json" for name in results}
-        if all(path.exists() for path in paths.values()):
-            for name, path in paths.items():
-                gathered[name] += json.loads(path.read_text())
-    return gathered
-
-
-def write_rows(output: Path, name: str, rows: list[dict]) -> Path:
-    """DIR/results/NAME.json, under a temporary name first."""
-    path = output / "results" / f"{name}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    partial.write_text(json.dumps(rows, indent=1))
-    partial.replace(path)
-    return path
+    lines = read_json_lines(folder / METRICS) if (folder / METRICS).exists() else []
+    return f"step {lines[-1]['step']}" if lines else "starting"

@@ -1,21 +1,23 @@
-"""Measuring by length, on models whose answers are known."""
+"""Measuring labels by length, and why length hurts them, on models whose answers are known."""
 
 import numpy as np
 import pytest
 import torch
 from small_models import make_model, tiny_config
 
-from headcount.analysis.attention_spread import attention_maps, entropy_share, head_entropy, measure_heads
-from headcount.analysis.dilution import dilution, exchanged_rows
-from headcount.analysis.length_curve import by_place, class_rates, measure_lengths, sorted_margin, test_rows
-from headcount.analysis.neighbour_head import neighbour_head, weight_by_distance
-from headcount.analysis.position_shift import shifted_positions
-from headcount.data_builders.sortedness import is_sorted
-from headcount.data_builders.sortedness_corpus import SortednessCorpus, SortednessOptions
-from headcount.data_builders.tokenization import FIRST_TOKEN, SORTEDNESS_VOCABULARY
+from headcount.analysis.lengths.dilution import dilution, twins
+from headcount.analysis.lengths.measure import by_place, encode, measure_lengths
+from headcount.analysis.lengths.neighbour import neighbour_head, weight_by_distance
+from headcount.analysis.lengths.passes import label_margin
+from headcount.analysis.lengths.shifts import has_ids_to_move, shifted_positions
+from headcount.analysis.lengths.spread import entropy_share, head_entropy, maps_in_parts, measure_heads
+from headcount.data_builders.registry import TASKS
+from headcount.data_builders.sortedness.options import SortednessOptions
+from headcount.records.rows import select
 
 
-test_rows.__test__ = False  # pytest would take it for a test
+SORTEDNESS = TASKS["sortedness"]
+FIRST = SORTEDNESS.vocabulary.first
 
 
 class Oracle(torch.nn.Module):
@@ -29,7 +31,7 @@ class Oracle(torch.nn.Module):
         self.right_up_to = right_up_to
 
     def forward(self, input_ids, position_ids=None, output_attentions=False):
-        values, length = input_ids - FIRST_TOKEN, input_ids.shape[1]
+        values, length = input_ids - FIRST, input_ids.shape[1]
         rises = (values[:, 1:] >= values[:, :-1]).all(-1)
         answer = rises if length <= self.right_up_to else torch.ones_like(rises)
         logits = torch.nn.functional.one_hot(answer.long(), 2).float()
@@ -39,64 +41,68 @@ class Oracle(torch.nn.Module):
 
 @pytest.fixture(scope="module")
 def corpus():
-    return SortednessCorpus(SortednessOptions(train=0, validation=0, test=40, test_lengths=(8, 16)))
+    return SORTEDNESS.splits(SortednessOptions(train=0, validation=0, test=40, test_lengths=(8, 16)))
 
 
 def sortedness_model(**options):
-    return make_model("encoder", vocab_size=SORTEDNESS_VOCABULARY, **options)
+    return make_model("encoder", vocab_size=SORTEDNESS.vocabulary.size, **options)
 
 
 def test_accuracy_falls_where_the_model_fails_and_longer_lengths_are_spared(corpus):
     rows = measure_lengths(Oracle(right_up_to=64), corpus, [8, 12, 16, 64, 256, 512, 1024], rows=40)
-    swap = {row["length"]: row for row in rows if row["kind"] == "swap"}
-    assert list(swap) == [8, 16, 64, 256, 512, 1024]  # training may have seen sequences of length 12
+    swap = {row["length"]: row for row in select(rows, kind="swap")}
+    assert list(swap) == [8, 12, 16, 64, 256, 512, 1024]
     assert [swap[length]["value"] for length in (8, 16, 64, 256)] == [1.0, 1.0, 1.0, 0.5]
+    assert swap[12]["not_measured"] == "training may have seen sequences of this length"
     assert swap[256]["true_positive_rate"] == 1 and swap[256]["true_negative_rate"] == 0
     assert swap[256]["one_class_only"] and not swap[64]["one_class_only"]
-    assert swap[64]["interval"][0] < 1 and swap[64]["n"] == 40
+    assert swap[64]["interval"][0] < 1 and swap[64]["n"] == 40 and swap[64]["not_measured"] is None
     for length in (512, 1024):
         assert swap[length]["value"] is None and swap[length]["not_measured"] == "at chance at length 256"
     assert swap[64]["entropy_share"] == pytest.approx(1.0)
+    assert {(row["study"], row["metric"], row["decoding"]) for row in rows} == {("lengths", "accuracy", None)}
+
+
+def test_training_lengths_are_measured_though_nobody_asked(corpus):
+    rows = measure_lengths(Oracle(right_up_to=64), corpus, [32], rows=4, kinds=["move"])
+    assert [(row["length"], row["kind"], row["value"]) for row in rows] == [(n, "move", 1.0) for n in (8, 16, 32)]
 
 
 def test_beyond_1024_only_the_hardest_kind_is_measured_with_fewer_rows(corpus):
     rows = measure_lengths(Oracle(right_up_to=10_000), corpus, [1024, 2048], rows=100)
-    assert [row["n"] for row in rows if row["kind"] == "swap"] == [100, 24]
-    assert [row["n"] for row in rows if row["kind"] == "move"] == [100, 0]
+    swap, move = ({row["length"]: row["n"] for row in select(rows, kind=kind)} for kind in ("swap", "move"))
+    assert (swap[1024], swap[2048]) == (100, 24)
+    assert (move[1024], move[2048]) == (100, 0)
     assert all(row["value"] in (1, None) for row in rows)
 
 
 def test_a_model_whose_positions_end_is_not_asked_beyond(corpus):
     model = sortedness_model(position_embedding_type="learned", max_position_embeddings=20)
-    beyond = [row for row in measure_lengths(model, corpus, [16, 32], rows=4) if row["length"] == 32]
+    beyond = select(measure_lengths(model, corpus, [16, 20, 21], rows=4), length=21)
     assert len(beyond) == 3 and all(row["not_measured"] == "the model has 20 positions" for row in beyond)
-    assert {row["length"] for row in dilution(model, corpus, [16, 32], sequences=2) if "length" in row} == {16}
+    assert {row["length"] for row in dilution(model, corpus, [16, 32], sequences=2)} == {16}
 
 
 def test_rows_are_balanced_and_the_same_each_time(corpus):
-    first, again = (test_rows(corpus, "move", 50, 30) for _ in range(2))
-    assert first["values"].shape == (30, 50) and first["label"].sum() == 15
-    assert (first["values"] == again["values"]).all()
-    assert (is_sorted(first["values"]) == (first["label"] == 1)).all()
+    first, again = (SORTEDNESS.test_problems(corpus.options, "move", 50, 30) for _ in range(2))
+    assert first.values.shape == (30, 50) and first.label.sum() == 15
+    assert (first.values == again.values).all()
+    assert (SORTEDNESS.solve(first) == first.label).all()
 
 
 def test_at_training_lengths_the_rows_are_those_that_training_left_out(corpus):
-    held_out = next(iter(corpus.batches("swap", "test_16")))["values"]
-    assert (test_rows(corpus, "swap", 16, 1000)["values"] == held_out).all()
+    held_out = corpus.problems("test_16", "swap").values
+    assert (SORTEDNESS.test_problems(corpus.options, "swap", 16, 1000).values == held_out).all()
 
 
-def test_violations_within_and_beyond_the_training_range_are_told_apart():
-    split = {"label": np.array([0, 0, 0, 1]), "position": np.array([3, 14, 15, -1])}
-    found = by_place(np.array([0, 0, 1, 1]), split, trained=16)
-    assert found["violations_within_training_range"]["n"] == 2
-    assert found["violations_within_training_range"]["value"] == 1
-    assert found["violations_beyond"]["n"] == 1 and found["violations_beyond"]["value"] == 0
-
-
-def test_class_rates():
-    rates = class_rates(np.array([1, 1, 0, 1]), np.array([1, 1, 0, 0]))
-    assert (rates["value"], rates["true_positive_rate"], rates["true_negative_rate"]) == (0.75, 1.0, 0.5)
-    assert rates["majority_class_rate"] == 0.5
+def test_decisions_within_and_beyond_the_training_range_are_told_apart(corpus):
+    found = by_place(np.array([True, True, False, True]), np.array([3, 14, 15, -1]), trained=16)
+    assert found["decided_within_training_range"]["n"] == 2
+    assert found["decided_within_training_range"]["value"] == 1
+    assert found["decided_beyond"]["n"] == 1 and found["decided_beyond"]["value"] == 0
+    problems = SORTEDNESS.test_problems(corpus.options, "swap", 50, 30)
+    assert (SORTEDNESS.decisive_place(problems) == problems.position).all()
+    assert (SORTEDNESS.decisive_place(SORTEDNESS.test_problems(corpus.options, "shuffle", 50, 30)) == -1).all()
 
 
 def test_entropy_is_0_for_one_key_and_1_for_all_alike():
@@ -106,14 +112,16 @@ def test_entropy_is_0_for_one_key_and_1_for_all_alike():
 
 def test_neighbour_weight_reads_the_right_cell(corpus):
     model = sortedness_model(position_embedding_type="rotary")
-    values, position = exchanged_rows(corpus, 16, 5)
-    (maps,) = attention_maps(model, values)
-    measured = measure_heads(model, values, position)
-    for row, place in enumerate(position):
-        assert values[row, place] > values[row, place + 1]
+    plain, changed, places = twins(model, corpus, 16, 5)
+    tokens = changed["input_ids"]
+    (maps,) = maps_in_parts(model, tokens)
+    measured = measure_heads(model, tokens, places)
+    assert (plain["input_ids"] == tokens.sort(-1).values).all()
+    for row, place in enumerate(places):
+        assert tokens[row, place] > tokens[row, place + 1]
         assert measured["back"][row, 1, 2] == pytest.approx(float(maps[row, 1, 2, place + 1, place]))
         assert measured["ahead"][row, 0, 3] == pytest.approx(float(maps[row, 0, 3, place, place + 1]))
-    assert 0 < entropy_share(model, values) < 1
+    assert 0 < entropy_share(model, tokens) < 1
 
 
 def test_mean_pooling_dilutes_one_exchange_as_1_over_length(corpus):
@@ -126,7 +134,8 @@ def test_mean_pooling_dilutes_one_exchange_as_1_over_length(corpus):
     (slope,) = (row for row in rows if row["metric"] == "signal_exponent")
     assert slope["value"] == pytest.approx(-1.0, abs=0.25) and slope["lengths"] == [16, 64, 256]
     margins = [row for row in rows if row["metric"] == "margin"]
-    assert {row["class"] for row in margins} == {"sorted", "swap"} and all(row["n"] == 20 for row in margins)
+    assert {(row["twin"], row["class"]) for row in margins} == {("plain", "sorted"), ("changed", "unsorted")}
+    assert all(row["n"] == 20 for row in margins)
 
 
 def test_log_n_keeps_the_weight_that_softmax_spreads(corpus):
@@ -134,24 +143,26 @@ def test_log_n_keeps_the_weight_that_softmax_spreads(corpus):
     flat = {}
     for normalizer in ("softmax", "log_n"):
         model = sortedness_model(position_embedding_type="none", attention_normalizer=normalizer)
-        values = {length: exchanged_rows(corpus, length, 4)[0] for length in (16, 256)}
-        flat[normalizer] = {length: entropy_share(model, v) for length, v in values.items()}
+        tokens = {length: twins(model, corpus, length, 4)[1]["input_ids"] for length in (16, 256)}
+        flat[normalizer] = {length: entropy_share(model, own) for length, own in tokens.items()}
     assert flat["log_n"][256] < flat["softmax"][256]
 
 
 def test_shifting_ids_changes_nothing_for_relative_encodings(corpus):
     model = sortedness_model(position_embedding_type="alibi_directional")
-    values = test_rows(corpus, "swap", 16, 40)["values"]
+    rows = encode(model, corpus, corpus.problems("test_16", "swap"))
     moved = torch.arange(16)[None] + 100
-    assert np.allclose(sorted_margin(model, values), sorted_margin(model, values, moved), atol=1e-4)
-    rows = shifted_positions(model, corpus, shifts=(0, 1, 500))
-    assert [row["shift"] for row in rows] == [0, 1, 500] and len({row["value"] for row in rows}) == 1
+    assert np.allclose(label_margin(model, rows), label_margin(model, rows, moved), atol=1e-4)
+    found = shifted_positions(model, corpus, shifts=(0, 1, 500))
+    assert [row["shift"] for row in found] == [0, 1, 500] and len({row["value"] for row in found}) == 1
+    assert {(row["length"], row["kind"], row["n"]) for row in found} == {(16, "swap", 40)}
     absolute = sortedness_model(position_embedding_type="sinusoidal")
-    assert not np.allclose(sorted_margin(absolute, values), sorted_margin(absolute, values, moved), atol=1e-2)
+    assert not np.allclose(label_margin(absolute, rows), label_margin(absolute, rows, moved), atol=1e-2)
 
 
 def test_shifting_means_nothing_without_ids_and_stops_at_the_end_of_a_table(corpus):
-    assert shifted_positions(sortedness_model(position_embedding_type="none"), corpus) == []
+    assert not has_ids_to_move(SORTEDNESS, sortedness_model(position_embedding_type="none").config)
+    assert has_ids_to_move(SORTEDNESS, sortedness_model(position_embedding_type="alibi").config)
     learned = sortedness_model(position_embedding_type="learned", max_position_embeddings=20)
     assert [row["shift"] for row in shifted_positions(learned, corpus)] == [0, 1, 2, 4]
 
@@ -160,11 +171,12 @@ def test_neighbour_head_is_the_one_with_most_weight(corpus):
     model = sortedness_model(position_embedding_type="alibi_directional")
     rows = neighbour_head(model, corpus, lengths=(16, 64), sequences=6)
     assert [row["length"] for row in rows] == [16, 64]
-    values, position = exchanged_rows(corpus, 16, 6)
-    measured = measure_heads(model, values, position)
+    _, changed, places = twins(model, corpus, 16, 6)
+    measured = measure_heads(model, changed["input_ids"], places)
     assert rows[0]["value"] == pytest.approx(max(measured[d].mean(0).max() for d in ("back", "ahead")), abs=1e-6)
     piece = rows[1]
     assert len(piece["map"]) == 16 and 0 <= piece["position"] - piece["map_starts_at"] < 16
+    assert [row["length"] for row in neighbour_head(model, corpus, sequences=2)] == [16, 256]
 
 
 def test_weight_by_distance_adds_up_to_one():

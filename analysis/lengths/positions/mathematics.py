@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from ..configuration.configuration_headcount import HeadcountConfig
-from ..modeling.modeling_headcount import HeadcountForSequenceClassification
-from ..modeling.position_encodings import POSITION_ENCODINGS, sinusoid
+from ....configuration.configuration_headcount import HeadcountConfig
+from ....modeling.modeling_headcount import HeadcountForSequenceClassification
+from ....modeling.position_encodings import POSITION_ENCODINGS, sinusoid
+from ....records.rows import Row, Rows, row
 
 
 SIZE, FURTHEST = 64, 4096
@@ -21,25 +22,17 @@ TRAINED = 16  # places of the clamped learned table
 PERMUTATION_BLIND = ("mean", "max", "min", "attention")
 
 
-def check_mathematics() -> list[dict]:
+def check_mathematics() -> Rows:
     """All rows, in a second or two."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
-        return [row for check in CHECKS.values() for row in check()]
+        return [found for check in CHECKS.values() for found in check()]
 
 
-def row(statement: str, subject: str, residual: float, tolerance: float, expected: bool = True) -> dict:
+def residual_row(statement: str, subject: str, residual: float, tolerance: float, expected: bool = True) -> Row:
     holds = residual <= tolerance
-    return {
-        "metric": "residual",
-        "statement": statement,
-        "subject": subject,
-        "value": residual,
-        "tolerance": tolerance,
-        "holds": holds,
-        "expected": expected,
-        "as_expected": holds == expected,
-    }
+    about = {"statement": statement, "subject": subject, "tolerance": tolerance, "holds": holds, "expected": expected}
+    return row("mathematics", "residual", {"value": residual}, **about, as_expected=holds == expected)
 
 
 def rotation(shift: int, size: int = SIZE, base: float = 10000.0) -> Tensor:
@@ -51,31 +44,31 @@ def rotation(shift: int, size: int = SIZE, base: float = 10000.0) -> Tensor:
     return torch.block_diag(*blocks)
 
 
-def sinusoidal_is_linear() -> Iterator[dict]:
+def sinusoidal_is_linear() -> Iterator[Row]:
     """PE(t + k) = R(k) PE(t) with one matrix for all t."""
     places = torch.arange(FURTHEST)
     for shift in SHIFTS:
         table, moved = sinusoid(places[None], SIZE)[0].double(), sinusoid(places[None] + shift, SIZE)[0].double()
         residual = (moved - table @ rotation(shift).t()).abs().max()
-        yield row("PE(t+k) = R(k) PE(t) for all t", f"sinusoidal, k = {shift}", float(residual), 1e-3)
+        yield residual_row("PE(t+k) = R(k) PE(t) for all t", f"sinusoidal, k = {shift}", float(residual), 1e-3)
 
 
-def sinusoidal_product_is_relative() -> Iterator[dict]:
+def sinusoidal_product_is_relative() -> Iterator[Row]:
     """PE(t) . PE(s) = sum of cos(frequency (t - s)), whatever t."""
     places = torch.arange(FURTHEST)
     frequencies = 10000.0 ** (-torch.arange(0, SIZE, 2, dtype=torch.float64) / SIZE)
     for shift in SHIFTS:
         table, moved = sinusoid(places[None], SIZE)[0].double(), sinusoid(places[None] + shift, SIZE)[0].double()
         residual = ((table * moved).sum(-1) - (shift * frequencies).cos().sum()).abs().max()
-        yield row("PE(t).PE(s) depends on t-s only", f"sinusoidal, t-s = {shift}", float(residual), 1e-2)
+        yield residual_row("PE(t).PE(s) depends on t-s only", f"sinusoidal, t-s = {shift}", float(residual), 1e-2)
     # What attention sees is not PE.PE but PE W PE with trained W, and that depends on t itself.
     weight = torch.randn(SIZE, SIZE, dtype=torch.float64) / SIZE**0.5
     products = ((table @ weight) * moved).sum(-1)
     spread = float(products.max() - products.min())
-    yield row("PE(t) W PE(s) depends on t-s only", "sinusoidal, random W", spread, 1e-2, expected=False)
+    yield residual_row("PE(t) W PE(s) depends on t-s only", "sinusoidal, random W", spread, 1e-2, expected=False)
 
 
-def scores_are_relative() -> Iterator[dict]:
+def scores_are_relative() -> Iterator[Row]:
     """Scores of encodings that act in attention do not change when all ids move on by the same amount."""
     places = torch.arange(24)[None]
     for name, encoding_class in POSITION_ENCODINGS.items():
@@ -91,7 +84,7 @@ def scores_are_relative() -> Iterator[dict]:
             for shift in SHIFTS
         )
         # FIRE divides by the position of the query, on purpose.
-        yield row("scores depend on differences of ids only", name, residual, 5e-3, expected=name != "fire")
+        yield residual_row("scores depend on differences of ids only", name, residual, 5e-3, expected=name != "fire")
 
 
 def scores(encoding, query: Tensor, key: Tensor, ids: Tensor) -> Tensor:
@@ -109,21 +102,21 @@ def distance_between(first: Tensor, second: Tensor) -> float:
     return float((first - second)[~hidden].abs().max())
 
 
-def clamped_ids_collapse() -> Iterator[dict]:
+def clamped_ids_collapse() -> Iterator[Row]:
     """Beyond its last place a clamped table gives every token the same vector, so that their order is invisible."""
     model = tiny_model(position_embedding_type="learned", max_position_embeddings=TRAINED, position_overflow="clamp")
     beyond = torch.arange(TRAINED - 1, 4 * TRAINED)[None]
     vectors = model.model.encoder.position_encoding.embed(torch.zeros(1, beyond.shape[1], SIZE), beyond)[0]
     residual = float((vectors - vectors[:1]).abs().max())
-    yield row("all ids from the last one on have one vector", "learned, clamped", residual, 0.0)
+    yield residual_row("all ids from the last one on have one vector", "learned, clamped", residual, 0.0)
     tokens = torch.arange(40)[None]
     for place, expected in ((30, True), (4, False)):
         residual = logit_change(model, tokens, exchange(tokens, place))
         subject = f"learned, clamped at {TRAINED}, places {place} and {place + 1} exchanged"
-        yield row("a swap leaves the logits as they are", subject, residual, 1e-4, expected)
+        yield residual_row("a swap leaves the logits as they are", subject, residual, 1e-4, expected)
 
 
-def no_encoding_is_permutation_blind() -> Iterator[dict]:
+def no_encoding_is_permutation_blind() -> Iterator[Row]:
     """Bidirectional attention without positions gives every order of the same tokens the same logits.
 
     The pooling must not look at order either; `first`, `last` and `violation` do, and a causal mask does.
@@ -135,10 +128,14 @@ def no_encoding_is_permutation_blind() -> Iterator[dict]:
         for name, other in orders.items():
             residual = logit_change(model, tokens, other)
             expected = pooling in PERMUTATION_BLIND
-            yield row(f"{name} leaves the logits as they are", f"none, {pooling} pooling", residual, 1e-4, expected)
+            yield residual_row(
+                f"{name} leaves the logits as they are", f"none, {pooling} pooling", residual, 1e-4, expected
+            )
     model = tiny_model(position_embedding_type="none", pooling_type="max", attention_direction="causal")
     residual = logit_change(model, tokens, orders["a swap"])
-    yield row("a swap leaves the logits as they are", "none, causal, max pooling", residual, 1e-4, expected=False)
+    yield residual_row(
+        "a swap leaves the logits as they are", "none, causal, max pooling", residual, 1e-4, expected=False
+    )
 
 
 def exchange(tokens: Tensor, place: int) -> Tensor:
@@ -167,7 +164,7 @@ def tiny_model(**options) -> HeadcountForSequenceClassification:
     return model
 
 
-CHECKS: dict[str, Callable[[], Iterator[dict]]] = {
+CHECKS: dict[str, Callable[[], Iterator[Row]]] = {
     "linear": sinusoidal_is_linear,
     "inner_product": sinusoidal_product_is_relative,
     "relative": scores_are_relative,

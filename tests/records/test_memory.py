@@ -11,7 +11,7 @@ import pytest
 PROGRAM = """
 import json, resource, sys
 import torch
-from headcount.scripts.memory import keep_freed_memory
+from headcount.records.memory import keep_freed_memory
 
 kept = sys.argv[1] == "keep" and keep_freed_memory()
 
