@@ -44,8 +44,9 @@ def study_table(summary: Rows) -> str:
             ]
         )
     measure = shown[0]["metric"].replace("_", " ")
+    chance = f"chance {100 / len(task.labels):.0f}; " if task.labels else ""
     lines = [
-        f"{measure} in % by {task.texts.length}, all seeds pooled (- not measured)",
+        f"{measure} in % by {task.texts.length}, all seeds pooled ({chance}- not measured)",
         *_aligned(table, 3 if has_pooling else 2),
     ]
     built_in = sorted({name for row in shown for name in row["built_in"]})

@@ -105,6 +105,7 @@ def make_cells(
     Returns:
         The cells in the order of work: a study that was stopped early has all variants, with fewer poolings and seeds.
 
+    >>> from headcount.data_builders.registry import TASKS
     >>> [cell.name for cell in make_cells(TASKS["sortedness"], encodings=["rotary"], poolings=["max"], seeds=[0])]
     ['rotary-max-0']
     """
@@ -130,14 +131,15 @@ def make_cells(
         _refuse(grid, "--variants")
     if variants is not None or (named and all(value is None for value in grid.values())):
         chosen = _named_variants(named, variants or (quick and study.quick_variants) or tuple(named))
-        poolings = poolings or (None,)
+        usual: Sequence[str | None] = (None,)
     else:
         chosen = _encoding_variants(recipe, _grid_names(task, study, encodings, schemes, normalizers, quick))
-        poolings = poolings or ((QUICK_POOLINGS if quick else DEFAULT_POOLINGS) if pools else (None,))
-    for pooling in poolings:
-        if pooling is not None:
-            check_name("pooling", pooling, POOLERS)
-    return _multiply(study.recipe, chosen, poolings, seeds, (*(study.quick_settings if quick else ()), *settings))
+        usual = (QUICK_POOLINGS if quick else DEFAULT_POOLINGS) if pools else (None,)
+    for pooling in poolings or ():
+        check_name("pooling", pooling, POOLERS)
+    return _multiply(
+        study.recipe, chosen, poolings or usual, seeds, (*(study.quick_settings if quick else ()), *settings)
+    )
 
 
 def length_study_of(task: Task) -> LengthStudy:

@@ -59,7 +59,7 @@ def check_generation(
 
 
 def generated_row(share: dict, length: int, kind: str, disagree: int) -> Row:
-    about = {"length": length, "kind": kind, "disagree": disagree}
+    about: dict[str, Any] = {"length": length, "kind": kind, "disagree": disagree}
     return row("generated", "exact_match", share, decoding="free-running", **about)
 
 

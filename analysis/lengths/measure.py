@@ -67,17 +67,17 @@ def measure_lengths(
     before: dict[str, Row] = {}
     for length in sorted({*lengths, *(length for kind, length in held_out if kind in kinds)}):
         for kind in kinds:
-            test = held_out.get((kind, length))
+            kept = held_out.get((kind, length))
             reason = why_no_room(model, task, length) or way.why_not(length, kind, before.get(kind))
-            if first <= length <= last and test is None:
+            if first <= length <= last and kept is None:
                 reason = f"training may have seen {task.texts.problems} of this length"
             if reason is not None:
                 found.append(length_row(task, length, kind, None, reason))
                 continue
-            if test is None:
+            if kept is None:
                 problems = task.test_problems(corpus.options, kind, length, way.rows_at(length, rows))
             else:
-                problems = corpus.problems(test.split, test.config)
+                problems = corpus.problems(kept.split, kept.config)
             before[kind] = length_row(task, length, kind, way.estimate(problems, length))
             found.append(before[kind])
         if progress is not None:
@@ -87,7 +87,7 @@ def measure_lengths(
 
 def length_row(task: Task, length: int, kind: str, estimate: dict | None, not_measured: str | None = None) -> Row:
     measure = task.measure
-    about = {"length": length, "kind": kind, "not_measured": not_measured}
+    about: dict[str, Any] = {"length": length, "kind": kind, "not_measured": not_measured}
     return row("lengths", measure["metric"], estimate, decoding=measure["decoding"], **about)
 
 
@@ -166,11 +166,13 @@ class Labels:
         predicted = (label_margin(self.model, rows) > 0).astype(np.int64)
         place = self.corpus.task.decisive_place(problems)
         trained = self.corpus.task.trained_lengths(self.corpus.options)[1]
-        beyond = length is not None and length > trained and place is not None
+        decided: dict[str, dict | None] = dict.fromkeys(PLACES)
+        if place is not None and length is not None and length > trained:
+            decided = by_place(predicted == label, place, trained)
         return {
             **class_rates(predicted, label),
             "entropy_share": self.entropy.get(length) if length is not None else None,
-            **(by_place(predicted == label, place, trained) if beyond else dict.fromkeys(PLACES)),
+            **decided,
         }
 
 

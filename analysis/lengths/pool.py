@@ -56,11 +56,13 @@ class Worker:
         """Runs one cell to its end; a sentence if it failed."""
         if self.process is None or self.process.poll() is not None:
             self.process = self._start()
+        orders, answers = self.process.stdin, self.process.stdout
+        assert orders is not None and answers is not None  # both are pipes
         self.cell = cell.name
         try:
-            self.process.stdin.write(json.dumps(order) + "\n")
-            self.process.stdin.flush()
-            answer = self.process.stdout.readline()
+            orders.write(json.dumps(order) + "\n")
+            orders.flush()
+            answer = answers.readline()
         except BrokenPipeError:
             answer = ""
         self.cell = None
@@ -84,6 +86,7 @@ class Worker:
     def finish(self) -> None:
         """Lets an idle process end."""
         if self.process is not None and self.process.poll() is None:
+            assert self.process.stdin is not None
             self.process.stdin.close()
             self.process.wait()
 
@@ -93,9 +96,10 @@ class Worker:
             self.process.send_signal(signal.SIGINT)
 
     def await_end(self) -> None:
+        if self.process is None:
+            return
         try:
-            if self.process is not None:
-                self.process.wait(SECONDS_TO_STOP)
+            self.process.wait(SECONDS_TO_STOP)
         except subprocess.TimeoutExpired:
             self.process.kill()
 

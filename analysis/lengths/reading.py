@@ -111,7 +111,7 @@ def divide(maps: Tensor, query: Tensor, keys: dict[str, Tensor], last_written: s
     found = {name: (rows * fits).sum(-1) for name, fits in keys.items()}
     found[last_written] = rows[:, torch.arange(len(query)), query]
     found[FIRST_TOKEN] = rows[:, :, 0]
-    found[OTHER] = (1 - sum(found.values())).clamp(min=0)
+    found[OTHER] = (1 - torch.stack(list(found.values())).sum(0)).clamp(min=0)
     found[ENTROPY] = torch.special.entr(rows).sum(-1) / torch.log(query + 1.0)
     return found
 

@@ -31,8 +31,17 @@ def check_mathematics() -> Rows:
 
 def residual_row(statement: str, subject: str, residual: float, tolerance: float, expected: bool = True) -> Row:
     holds = residual <= tolerance
-    about = {"statement": statement, "subject": subject, "tolerance": tolerance, "holds": holds, "expected": expected}
-    return row("mathematics", "residual", {"value": residual}, **about, as_expected=holds == expected)
+    return row(
+        "mathematics",
+        "residual",
+        {"value": residual},
+        statement=statement,
+        subject=subject,
+        tolerance=tolerance,
+        holds=holds,
+        expected=expected,
+        as_expected=holds == expected,
+    )
 
 
 def rotation(shift: int, size: int = SIZE, base: float = 10000.0) -> Tensor:

@@ -106,7 +106,7 @@ def score_rows(name: str, found: Trained) -> Rows:
     keys = torch.arange(REACH, 3 * REACH + 1)[None]
 
     def score_row(quantity: str, scores: list[float | None], head: int | None = None) -> Row:
-        about = {"encoding": name, "source": found.source, "distance": distances}
+        about: dict[str, Any] = {"encoding": name, "source": found.source, "distance": distances}
         return row("positions", "scores", **about, quantity=quantity, head=head, scores=scores)
 
     if type(encoding).embed is not POSITION_ENCODINGS["none"].embed:
