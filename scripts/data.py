@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+
 # The other options are those of the task: see task_options.py.
 GOES_ON = "nothing was written; the same command can be given again"
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}

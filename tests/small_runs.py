@@ -17,6 +17,10 @@ LONG_ADDITION = [
     *("data.digits=3", "data.validation=20", "data.test=40", "data.hard=20", "data.long_test=10"),
     *("data.test_lengths=[4,6]", "model.hidden_size=16", "model.intermediate_size=16"),
 ]
+REVERSE = [
+    *FEW_STEPS,
+    *("data.train=200", "data.validation=20", "data.test=40", "data.test_lengths=[12]", "data.long_test=10"),
+]
 
 
 def small_run(folder: Path, recipe: str = "addition-tiny", settings: list[str] | None = None, seed: int = 0) -> Path:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from headcount.analysis.heads.run_data import load_study_data
-from headcount.analysis.heads.study import ANALYSES, NEEDS
+from headcount.analysis.heads.study import ANALYSES, NEEDS, analyses_for
 from headcount.records.files import hash_file, write_json
 from headcount.records.intervals import pooled, rate
 from headcount.records.rows import Row, Rows, row, select, values_of, write_rows
@@ -48,10 +48,11 @@ def study_heads(trained: Path, output: Path) -> None:
     found = load_run(trained)
     data = load_study_data(found, 40)
     rows: dict[str, Rows] = {}
-    for name, analysis in ANALYSES.items():
-        rows[name] = analysis(found.model, data, **{needed: rows[needed] for needed in NEEDS.get(name, ())})
+    for name in analyses_for(found.model, data):
+        rows[name] = ANALYSES[name](found.model, data, **{needed: rows[needed] for needed in NEEDS.get(name, ())})
         write_rows(output, name, rows[name])
-    save_figure(HEAD_FIGURES["atlas"](rows["atlas"]), output / "figures", "atlas")
+    if "atlas" in rows:
+        save_figure(HEAD_FIGURES["atlas"](rows["atlas"]), output / "figures", "atlas")
     write_json(output / "heads.json", {"weights": hash_file(trained / "model" / "model.safetensors")})
 
 

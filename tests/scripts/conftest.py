@@ -18,8 +18,8 @@ def hub(monkeypatch, tmp_path):
     """The server, with alice logged in by TOKEN; the client of this process talks to it."""
     with HubServer() as server:
         server.users[TOKEN] = "alice"
-        server.environment = {"HF_ENDPOINT": server.url, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1",
-                              "HF_TOKEN": TOKEN}  # fmt: skip
+        server.environment = {"HF_ENDPOINT": server.url, "HF_HUB_OFFLINE": "0", "HF_TOKEN": TOKEN}
+        server.environment |= {"HF_HUB_DISABLE_XET": "1"}
         for name, value in {
             "ENDPOINT": server.url,
             "HUGGINGFACE_CO_URL_TEMPLATE": server.url + "/{repo_id}/resolve/{revision}/{filename}",

@@ -11,12 +11,12 @@ import torch
 import yaml
 from datasets import load_dataset
 from huggingface_hub import ModelCard
-from small_runs import small_data, small_run
+from small_runs import REVERSE, SORTEDNESS, small_data, small_run
 from transformers import pipeline
 from without_headcount import run_without_headcount
 
-from headcount.hub_upload import published_data, push
-from headcount.publishing import stage_data, stage_run
+from headcount.publishing.hub_upload import published_data, push
+from headcount.publishing.repository import stage_data, stage_run
 from headcount.scripts.cli import run as headcount
 
 
@@ -56,9 +56,9 @@ def test_model_and_data_there_and_back(hub, run, data, token, capsys, tmp_path):
     files = repo.files()
     assert answer["repo_id"] == "alice/m" and answer["url"].endswith(repo.branches["main"])
     assert repo.titles == ["initial commit", "Upload model with headcount 0.1.0"]
-    assert {"model.safetensors", "config.json", "generation_config.json", "tokenizer.json", "README.md", "recipe.yaml",
-            "modeling_headcount.py", "addition_pipeline.py", "figures/ablation.png",
-            "report.html"} < files.keys()  # fmt: skip
+    model_files = {"model.safetensors", "config.json", "generation_config.json", "tokenizer.json"}
+    code = {"modeling_headcount.py", "addition_pipeline.py"}
+    assert model_files | code | {"README.md", "recipe.yaml", "figures/ablation.png", "report.html"} < files.keys()
     assert ModelCard(files["README.md"].decode()).data.datasets == ["alice/sums"]
     entries = yaml.safe_load(files[".eval_results/addition.yaml"])
     rows = json.loads((run / "results" / "evaluation.json").read_text())
@@ -149,3 +149,21 @@ print(len(AutoModelForSeq2SeqLM.from_pretrained({str(target)!r}, trust_remote_co
     assert headcount(["push", str(run), "--repo-id", "m", "--local", str(tmp_path / "x"), "--private"]) == 2
     assert "--private has no effect with --local" in capsys.readouterr().err
     assert not (tmp_path / "x").exists() and not list(target.parent.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    "recipe, settings, auto",
+    [("reverse", REVERSE, "Seq2SeqLM"), ("sortedness-tiny", SORTEDNESS, "SequenceClassification")],
+)
+def test_a_model_of_any_task_is_published_with_programs_that_ran(recipe, settings, auto, tmp_path):
+    folder, target = small_run(tmp_path / "run", recipe, settings), tmp_path / "published"
+    assert headcount(["push", str(folder), "--repo-id", "alice/m", "--local", str(target)]) == 0
+    card = (target / "README.md").read_text()
+    shown = [block.split("```")[0].strip() for block in card.split("prints\n\n```\n")[1:]]
+    assert len(shown) == 2 and all(shown), "both programs printed something"
+    assert "ValueError" in card or "Exception" in card, "what it cannot read is refused, and the card shows how"
+    code = f"""
+from transformers import AutoModelFor{auto}
+print(AutoModelFor{auto}.from_pretrained({str(target)!r}, trust_remote_code=True).list_heads()[0])
+"""
+    assert run_without_headcount(code, tmp_path).strip().endswith("encoder.0.self.0")

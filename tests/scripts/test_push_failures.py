@@ -6,8 +6,8 @@ import pytest
 from huggingface_hub import constants
 from huggingface_hub.utils import _http
 
-from headcount.hub_upload import PushFailed, push
-from headcount.publishing import Repository
+from headcount.publishing.hub_upload import PushFailed, push
+from headcount.publishing.repository import Repository
 from headcount.scripts.cli import run as headcount
 
 

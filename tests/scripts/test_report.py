@@ -4,7 +4,9 @@ import json
 import subprocess
 import sys
 
-from small_study import length_rows, summary_rows, write
+from small_study import length_rows, summary_rows
+
+from headcount.records.files import write_json as write
 
 
 def run(*arguments, code: int = 0) -> subprocess.CompletedProcess:

@@ -5,9 +5,12 @@ import re
 import shutil
 
 import pytest
-from small_study import addition_study, write
+from small_study import addition_study
 
-from headcount.reports.report import (
+from headcount.records.files import write_json as write
+from headcount.records.rows import row as make_row
+from headcount.records.rows import select
+from headcount.reports.page.report import (
     GENERATOR,
     embedded_json,
     markdown_inline,
@@ -15,8 +18,9 @@ from headcount.reports.report import (
     render_markdown,
     write_report,
 )
-from headcount.reports.study_folder import read_study
-from headcount.reports.tables import addition_summary, generated_sums, make_table
+from headcount.reports.study import read_study
+from headcount.reports.tables.lengths import generated_answers, length_summary
+from headcount.reports.tables.table import make_table
 
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'|`*_&"
@@ -32,8 +36,8 @@ def page(study):
 
 
 def test_page_has_every_part_and_asks_for_nothing(page, study):
-    assert re.findall(r'<section id="(\w+)"', page) == [
-        *("findings", "runs", "heads", "pruning", "length", "adding", "made")
+    assert re.findall(r'<section id="([\w-]+)"', page) == [
+        *("findings", "runs", "heads", "pruning", "length-sortedness", "length-addition", "made")
     ]
     assert "default-src 'none'" in page and "script-src 'sha256-" in page
     assert not re.search(r'(?:src|href)="(?:https?:)?//', page) and "@import" not in page and "url(" not in page
@@ -47,7 +51,7 @@ def test_page_has_every_part_and_asks_for_nothing(page, study):
 def test_page_holds_what_the_rows_say(page, study):
     data = data_of(page)
     rows = json.loads((study / "heads" / "results" / "ablation.json").read_text())
-    row = next(row for row in rows if "class" in row and row["mode"] == "mean")
+    row = select(rows, scope={}, metric="exact_match_drop", mode="mean")[0]
     measure = next(measure for measure in data["heads"]["measures"] if measure["key"] == "drop_mean")
     assert measure["values"][row["head"]]["value"] == pytest.approx(row["value"], abs=1e-5)
     assert measure["values"][row["head"]]["n"] == row["n"] == 40
@@ -62,18 +66,23 @@ def test_page_holds_what_the_rows_say(page, study):
         assert shown["answer"] == row["answer"] and shown["right"] is row["right"]
     assert data["heads"]["examples"][-1]["key"] == "average"
     charts = {chart["key"]: chart for chart in data["charts"]}
-    assert set(charts) == {"validation", "loss", "chains", "places", "pruning", "extrapolation", "adding"}
-    assert [choice["values"] for choice in charts["extrapolation"]["choices"]] == [
+    assert set(charts) == {
+        *("validation", "loss", "parts-addition", "places-addition", "pruning", "length-sortedness", "length-addition")
+    }
+    assert [choice["values"] for choice in charts["length-sortedness"]["choices"]] == [
         ["swap", "shuffle"],
         ["max", "mean"],
     ]
-    spared = [s for s in charts["extrapolation"]["series"] if s["name"] == "learned" and s["each"] == "seed 1"]
+    spared = [s for s in charts["length-sortedness"]["series"] if s["name"] == "learned" and s["each"] == "seed 1"]
     assert all([point["x"] for point in series["points"]] == [8, 16, 32] for series in spared)
 
 
 def test_long_addition_shows_every_variant_class_and_seed(page):
-    chart = next(chart for chart in data_of(page)["charts"] if chart["key"] == "adding")
-    assert chart["choices"][0]["values"] == ["random: random digits", "full_chain: one carry through every column"]
+    chart = next(chart for chart in data_of(page)["charts"] if chart["key"] == "length-addition")
+    assert chart["choices"][0]["values"] == [
+        "random: random digits, both operands of the full length",
+        "full_chain: a carry is made in the units and runs through every other column",
+    ]
     assert chart["band"]["to"] == 20 and chart["x"] == {"label": "digits", "scale": "log", "from": 10}
     assert "reference" not in chart["y"], "there is no chance level"
     names = list(dict.fromkeys(series["name"] for series in chart["series"]))
@@ -88,16 +97,22 @@ def test_long_addition_shows_every_variant_class_and_seed(page):
 
 
 def test_tables_of_long_addition(study):
-    study = read_study(study)
-    (table, other), (written,) = addition_summary(study), generated_sums(study)
+    part = next(part for part in read_study(study).lengths if part.task == "addition")
+    (table, other), (written,) = length_summary(part), generated_answers(part)
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
     assert table.title.startswith("Exact match by digits: random") and "full_chain" in other.title
     assert rows[0] == {
-        "variant": "whole", "what it changes": "the recipe as it stands", "built in by hand": "coupled position ids",
-        "fitted": "2 of 2", "held out": "100 % (99.6–100.0)", "50": "100 % (98.1–100.0)",
-        "200": "100 % (98.1–100.0)", "1,000": "100 % (98.1–100.0)", "holds to, by seed": "1,000, 1,000",
+        "variant": "whole",
+        "what it changes": "the recipe as it stands",
+        "built in by hand": "coupled position ids",
+        "fitted": "2 of 2",
+        "held out": "100 % (99.6–100.0)",
+        "50": "100 % (98.1–100.0)",
+        "200": "100 % (98.1–100.0)",
+        "1,000": "100 % (98.1–100.0)",
+        "holds to, by seed": "1,000, 1,000",
         "training seconds, by seed": "80, 81",
-    }  # fmt: skip
+    }
     assert rows[1]["200"] == "0 % (0.0–1.9)" and rows[1]["1,000"] == "–" and rows[1]["holds to, by seed"] == "50, 50"
     assert rows[2]["fitted"] == "0 of 2, never fitted" and rows[2]["holds to, by seed"] == "never fitted, never fitted"
     assert rows[3]["holds to, by seed"] == "1,000, never fitted" and rows[3]["built in by hand"] == "nothing"
@@ -109,13 +124,30 @@ def test_tables_of_long_addition(study):
     ]
 
 
-def test_a_length_study_is_known_by_its_rows(study, tmp_path):
-    """Both have files lengths and summary, and either may be the folder itself."""
-    assert set(read_study(study / "length").parts) == {"length"}
-    assert set(read_study(study / "adding").parts) == {"adding"}
+def test_a_length_study_is_known_by_the_task_of_its_rows(study, tmp_path):
+    """All have files lengths and summary, any may be the folder itself, and folders may have any name."""
+    assert [part.task for part in read_study(study / "length").lengths] == ["sortedness"]
+    assert [part.task for part in read_study(study / "adding").lengths] == ["addition"]
     for name in ("lengths", "summary", "generated"):
         write(tmp_path / name / "results" / f"{name}.json", addition_study()[name])
-        assert '<section id="adding"' in render_html(read_study(tmp_path / name)), f"{name} alone"
+        assert '<section id="length-addition"' in render_html(read_study(tmp_path / name)), f"{name} alone"
+    strings = [{**row, "task": "reverse", "kind": "random"} for row in addition_study()["summary"][:1]]
+    write(tmp_path / "study" / "backwards" / "results" / "summary.json", strings)
+    write(tmp_path / "study" / "length" / "results" / "summary.json", addition_study()["summary"])
+    write(tmp_path / "study" / "later" / "results" / "summary.json", addition_study()["summary"])
+    found = read_study(tmp_path / "study")
+    assert [(part.path, part.task) for part in found.lengths] == [
+        ("length", "addition"),
+        ("backwards", "reverse"),
+        ("later", "addition"),
+    ]
+    page = render_html(found)
+    assert re.findall(r'<section id="([\w-]+)"', page)[1:] == [
+        "length-addition",
+        "length-reverse",
+        "length-addition-2",
+    ]
+    assert "Length: Addition (later)" in page and "Length: Reversal" in page and "up to 1,000 letters" in page
 
 
 def test_the_same_rows_give_the_same_bytes_and_a_second_call_replaces_its_own_report(study, tmp_path, page):
@@ -147,7 +179,8 @@ def test_a_missing_part_is_simply_not_there(study, tmp_path, gone):
     folder = shutil.copytree(study, tmp_path / "study")
     (folder / gone).unlink() if (folder / gone).is_file() else shutil.rmtree(folder / gone)
     page, text = render_html(read_study(folder)), render_markdown(read_study(folder))
-    section = {"pruned": "pruning"}.get(gone, gone)
+    names = {"pruned": "pruning", "length": "length-sortedness", "adding": "length-addition"}
+    section = names.get(gone, gone)
     assert f'<section id="{section}"' not in page and "undefined" not in text
     assert data_of(page)["heads"] is None if gone == "heads" else data_of(page)["heads"]
 
@@ -160,8 +193,16 @@ def test_every_single_file_of_rows_may_be_missing(study, tmp_path):
         assert '<section id="heads"' in render_html(read_study(folder)), path.name
 
 
-@pytest.mark.parametrize("part, section", [("runs/addition-tiny-0", "runs"), ("heads", "heads"), ("pruned", "pruning"),
-                                           ("length", "length"), ("adding", "adding")])  # fmt: skip
+@pytest.mark.parametrize(
+    "part, section",
+    [
+        ("runs/addition-tiny-0", "runs"),
+        ("heads", "heads"),
+        ("pruned", "pruning"),
+        ("length", "length-sortedness"),
+        ("adding", "length-addition"),
+    ],
+)
 def test_one_part_by_itself_is_a_report_too(study, part, section):
     page = render_html(read_study(study / part))
     assert f'<section id="{section}"' in page and page.count('<span class="figure">') > 0
@@ -179,7 +220,8 @@ def test_hostile_text_stays_text(study, tmp_path):
     write(folder / "adding" / "results" / "summary.json", [{**r, "variant": HOSTILE + r["variant"]} for r in adding])
     write(folder / "study.json", {"steps": {HOSTILE: {"command": HOSTILE, "seconds": 1.0}}})
     evaluation = folder / "runs" / "addition-tiny-0" / "results" / "evaluation.json"
-    wrong = {"metric": "wrong_answer", "split": "test", "input": HOSTILE, "target": HOSTILE, "generated": HOSTILE}
+    texts = {"input": HOSTILE, "target": HOSTILE, "generated": HOSTILE}
+    wrong = make_row("evaluation", "wrong_answer", {"n": 1}, split="test", kind=None, length=None, **texts)
     write(evaluation, [*json.loads(evaluation.read_text()), wrong])
     page, text = render_html(read_study(folder)), render_markdown(read_study(folder))
     assert page.count("<script") == page.count("</script>") == 2 and "<img src=x" not in page
@@ -196,9 +238,9 @@ def test_escaping_of_json_and_markdown():
 
 
 def test_figures_that_do_not_fit_are_linked(study, monkeypatch):
-    monkeypatch.setattr("headcount.reports.report.MOST_BYTES", 300_000)
+    monkeypatch.setattr("headcount.reports.page.report.MOST_BYTES", 300_000)
     page = render_html(read_study(study))
-    assert "Too large to be inside this page" in page and "figures/carry_atlas.png" in page
+    assert "Too large to be inside this page" in page and "figures/atlas.png" in page
 
 
 def test_broken_input_is_one_sentence(study, tmp_path):
@@ -212,6 +254,7 @@ def test_broken_input_is_one_sentence(study, tmp_path):
         ("[{", "is not JSON"),
         ("{}", "expected a list of rows"),
         ("[1]", "expected a list of rows"),
+        ('[{"study": "maps"}]', "has a row without 'metric'"),
     ):
         path.write_text(text)
         with pytest.raises(ValueError, match=f"maps.json.*{problem}"):
@@ -233,8 +276,8 @@ def test_heads_beside_the_results_of_a_run_are_found_and_named(study, tmp_path):
         path.rename(run / "results" / path.name)
     shutil.rmtree(folder / "heads")
     found = read_study(folder)
-    assert found.studied == run.name and found.parts["heads"].path == "runs/addition-tiny-0"
-    assert "runs/addition-tiny-0/results/carry_atlas.json" in render_html(found)
+    assert found.studied.name == run.name and found.heads.path == "runs/addition-tiny-0"
+    assert "runs/addition-tiny-0/results/atlas.json" in render_html(found)
     assert '<section id="heads"' in render_html(read_study(run)), "and in a report of that run alone"
 
 

@@ -5,9 +5,9 @@ import os
 import shutil
 
 import pytest
-from small_study import write
 
-from headcount.reports.report import write_report
+from headcount.records.files import write_json as write
+from headcount.reports.page.report import write_report
 
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed; pip install playwright")
@@ -116,9 +116,11 @@ def test_switching_a_head_off_shows_the_answer_without_it(open_page):
     page = open_page()
     examples = page.evaluate("DATA.heads.examples")
     changed = next(
-        (i, name) for i, example in enumerate(examples) for name, answer in example["answers"].items()
+        (i, name)
+        for i, example in enumerate(examples)
+        for name, answer in example["answers"].items()
         if answer["answer"] != example["intact"]["answer"]
-    )  # fmt: skip
+    )
     page.select_option("#example", str(changed[0]))
     page.locator(f'[data-head="{changed[1]}"]').click()
     assert page.locator("#without").count() == 0
@@ -171,7 +173,7 @@ def test_everything_works_by_keyboard_alone(open_page):
 
 def test_charts_choose_hide_and_read(open_page):
     page = open_page()
-    chart = page.locator('[data-chart="extrapolation"]')
+    chart = page.locator('[data-chart="length-sortedness"]')
     marks = chart.locator("svg[role=application] path[transform]")
     assert marks.count() == 2 * 2 * 4 - 1, "two encodings, two seeds, four lengths, one of them spared"
     chart.locator("select[data-tag=kind]").select_option("shuffle")
@@ -186,7 +188,7 @@ def test_charts_choose_hide_and_read(open_page):
 def test_downloads_are_made_in_the_page(open_page):
     page = open_page()
     with page.expect_download() as csv:
-        page.get_by_role("button", name="Download extrapolation as CSV").click()
+        page.get_by_role("button", name="Download length-sortedness as CSV").click()
     lines = csv.value.path().read_text().splitlines()
     assert lines[0].startswith("series,run,kind,pooling,length,accuracy,low,high,n") and len(lines) == 1 + 64 - 4
     with page.expect_download() as svg:
@@ -256,6 +258,6 @@ def test_hostile_text_is_shown_and_not_run(open_page, study, tmp_path):
     page = open_page(where=write_report(folder)[0].as_uri())
     assert page.locator("img[src=x]").count() == 0
     assert hostile in page.locator(".answer").inner_text() and hostile in page.locator("#example").inner_text()
-    assert hostile in page.locator('[data-chart="extrapolation"] .legend').inner_text()
+    assert hostile in page.locator('[data-chart="length-sortedness"] .legend').inner_text()
     page.locator('[data-cell="0,0"]').hover()
     assert hostile in page.locator("#cell-values").inner_text()
