@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from .progress import progress_bar, say
+from ..records.progress import progress_bar, say
 
 
 BATCH = 16
