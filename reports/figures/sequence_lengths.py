@@ -49,7 +49,8 @@ def draw_accuracy(rows: Rows) -> Figure:
     kinds = [kind for kind in task.classes if kind in values_of(rows, "kind")]
     lengths = sorted({row["length"] for row in rows})
     # A single panel is as wide as the title.
-    figure, axes = panels(variants, max(3.0, 7.2 / len(variants)), sharex=True, sharey=True)
+    width, height = max(3.0, 7.2 / len(variants)), 2.5 + 0.1 * len(kinds)  # with room for the sentences of the classes
+    figure, axes = panels(variants, width, height, sharex=True, sharey=True)
     for axis, variant in zip(axes, variants, strict=True):
         own = [row for row in rows if row["variant"] == variant]
         first, last = own[0]["trained"]
@@ -72,7 +73,8 @@ def draw_accuracy(rows: Rows) -> Figure:
         axis.tick_params(labelbottom=True, labelleft=True)
     figure.supylabel("exact match, free-running, %", fontsize=9)
     handles, labels = unique_handles(axes[0])
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
+    ncols = 2 if len(variants) > 3 else 1
+    figure.legend(handles, labels, loc="outside lower center", ncols=ncols, fontsize=8, frameon=False)
     figure.suptitle(
         f"{task.texts.short_title} beyond the training length; one line per seed, 95 % intervals\n"
         f"grey: trained; first point: held-out {task.texts.problems} of those lengths\n{built_in_words(rows)}",
