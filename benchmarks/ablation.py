@@ -19,11 +19,13 @@ import numpy as np
 import torch
 from timing import absent, compare, take_turns, version
 
-from headcount.analysis.ablation import ablate, one_head_at_a_time
-from headcount.data_builders.tokenization import IGNORED
+from headcount.analysis.interventions.intervention import one_at_a_time
+from headcount.analysis.interventions.sweep import sweep
+from headcount.data_builders.examples import make_examples
+from headcount.data_builders.vocabulary import IGNORED
 from headcount.trainers.model_building import make_model
 from headcount.trainers.recipe import load_recipe
-from headcount.trainers.training_data import encode_problems, make_corpus
+from headcount.trainers.training_data import make_corpus, style_of
 
 
 PROBLEMS, BATCH, LEAST_AGREEMENT = 2000, 500, 0.999
@@ -32,7 +34,7 @@ LENS_SIZE = ["model.architecture=decoder", "model.num_hidden_layers=4"]
 
 
 def engine(model, rows):
-    return ablate(model, rows, one_head_at_a_time(model)).right
+    return sweep(model, rows, one_at_a_time(model.list_heads())).right
 
 
 def slot(model, head: str):
@@ -118,10 +120,16 @@ def lens_model(model):
 
     own = model.config
     config = GPT2Config(
-        vocab_size=own.vocab_size, n_positions=16, n_embd=own.hidden_size, n_layer=own.num_hidden_layers,
-        n_head=own.num_attention_heads, n_inner=own.intermediate_size, activation_function="relu",
-        bos_token_id=own.bos_token_id, eos_token_id=own.eos_token_id,
-    )  # fmt: skip
+        vocab_size=own.vocab_size,
+        n_positions=16,
+        n_embd=own.hidden_size,
+        n_layer=own.num_hidden_layers,
+        n_head=own.num_attention_heads,
+        n_inner=own.intermediate_size,
+        activation_function="relu",
+        bos_token_id=own.bos_token_id,
+        eos_token_id=own.eos_token_id,
+    )
     return build_bridge_from_module(GPT2LMHeadModel(config), "GPT2LMHeadModel", hf_config=config).eval()
 
 
@@ -154,7 +162,8 @@ def load(overrides: list[str]):
     torch.manual_seed(0)
     model = make_model(recipe).eval()
     model.generation_config.eos_token_id = None  # random weights end anywhere
-    rows = encode_problems(make_corpus(recipe).problems("test")[:PROBLEMS], recipe)
+    problems = make_corpus(recipe).problems("test")[:PROBLEMS]
+    rows = make_examples(recipe.the_task, recipe.options, problems, style_of(recipe)).rows
     for _ in range(rows["labels"].shape[1]):  # every pass makes one more place the greedy one
         with torch.inference_mode():
             written = torch.cat([model(**batch).logits.argmax(-1) for batch in batches(rows)])

@@ -61,8 +61,8 @@ def logit_sum(outputs, batch):
     return outputs.logits.square().mean((1, 2))
 
 
-def by_headcount(model, batches, way=None):
-    rows = headcount.ablate(model, batches, metric=logit_sum, way=way)
+def by_headcount(model, batches, runner=None):
+    rows = headcount.ablate(model, batches, metric=logit_sum, runner=runner)
     values = {row["head"]: row["ablated"]["value"] for row in rows}
     return [values[head] for head in headcount.list_heads(model)]
 
@@ -135,9 +135,12 @@ def peers(model) -> dict:
 
         words = {"[UNK]": 0, "[BOS]": 1, "[EOS]": 2, **{str(i): i for i in range(3, VOCABULARY)}}
         tokenizer = PreTrainedTokenizerFast(
-            tokenizer_object=Tokenizer(tokenizer_models.WordLevel(words, unk_token="[UNK]")), unk_token="[UNK]",
-            bos_token="[BOS]", eos_token="[EOS]", pad_token="[UNK]",
-        )  # fmt: skip
+            tokenizer_object=Tokenizer(tokenizer_models.WordLevel(words, unk_token="[UNK]")),
+            unk_token="[UNK]",
+            bos_token="[BOS]",
+            eos_token="[EOS]",
+            pad_token="[UNK]",
+        )
         with tempfile.TemporaryDirectory() as folder:
             model.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
@@ -196,11 +199,10 @@ def main() -> None:
         size = f"{heads} heads, {options.batches} batches {options.batch} x {LENGTH}"
         print(f"{name}: {size}; processor time in plain passes, median (range)")
         for way, values in ratios.items():
-            table.append({
-                "model": name, "way": way, "heads": heads, "batch": options.batch, "rounds": options.rounds,
-                "ratio": statistics.median(values), "ratio_range": [min(values), max(values)],
-                "seconds": statistics.median(seconds[way]), "threads": torch.get_num_threads(),
-            })  # fmt: skip
+            figures = {"ratio": statistics.median(values), "ratio_range": [min(values), max(values)]}
+            figures |= {"seconds": statistics.median(seconds[way]), "threads": torch.get_num_threads()}
+            settings = {"heads": heads, "batch": options.batch, "rounds": options.rounds}
+            table.append({"model": name, "way": way, **settings, **figures})
             print(f"  {way:36} {statistics.median(values):6.1f}  ({min(values):.1f}-{max(values):.1f})")
     if options.json:
         options.json.write_text(json.dumps(table, indent=1))

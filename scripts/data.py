@@ -14,8 +14,6 @@ from typing import Annotated
 
 import typer
 
-from .task_options import parse_options
-
 
 # The other options are those of the task: see task_options.py.
 GOES_ON = "nothing was written; the same command can be given again"
@@ -39,6 +37,7 @@ def main(
     """
     from ..data_builders.folder import check_target, write_folder
     from ..data_builders.registry import find_task
+    from .task_options import parse_options
 
     try:
         chosen = find_task(task)

@@ -10,7 +10,8 @@ import transformers
 from stock_models import ARCHITECTURES, close_by_hook, float_outputs, make_stock, output_projection
 
 import headcount
-from headcount.analysis.stock_versions import VersionRunner
+from headcount.analysis.interventions.intervention import one_at_a_time
+from headcount.analysis.interventions.sweep import sweep
 from headcount.modeling.stock.finding import attention_layers
 from headcount.modeling.stock.pruning import PRUNERS
 
@@ -44,15 +45,14 @@ def row(name: str) -> list[str]:
     except ValueError:
         return [name, f"`{stock.model}`", "-", "-", "-", "-", f"**not supported**: {stock.note}"]
     check_masks(model, inputs)
-    runner = VersionRunner(model)
-    with torch.inference_mode():
-        list(runner.versions(inputs, headcount.list_heads(model)))
+    heads = one_at_a_time(headcount.list_heads(model))
+    runner = sweep(model, inputs, heads, lambda outputs, batch: float_outputs(outputs)[0].flatten(1).sum(1)).runner
     attention = ["eager", *(["sdpa"] if model_class._supports_sdpa else [])]
     attention += ["flex"] if model_class._supports_flex_attn else []
     stacks = list(dict.fromkeys(layer.split(".")[0] for layer in layers))
     prunes = all(type(layer.module).__name__ in PRUNERS for layer in layers.values())
-    return [name, f"`{stock.model}`", ", ".join(stacks), ", ".join(attention), runner.way, "yes" if prunes else "-",
-            stock.note]  # fmt: skip
+    can = [", ".join(stacks), ", ".join(attention), runner, "yes" if prunes else "-"]
+    return [name, f"`{stock.model}`", *can, stock.note]
 
 
 def table() -> str:

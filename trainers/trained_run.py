@@ -65,7 +65,7 @@ def find_model(place: str | Path) -> tuple[Path, Path, Path]:
                 return folder, folder, recipe
         raise ValueError(
             f"{folder} does not say what its model was trained on; expected a {RECIPE} in it, as runs and published "
-            "models have."
+            "models have (`headcount heads` takes other models with --task)."
         )
     raise ValueError(
         f"{place} holds no finished run; expected a folder with {RECIPE} and model/, a model folder, or a Hub id."

@@ -8,6 +8,7 @@ recipe, values set in it, and a folder name.
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from ...configuration.choices import NORMALIZERS, POOLERS, POSITION_ENCODINGS, POSITION_SCHEMES
@@ -71,9 +72,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class _Variant:
+    recipe: str
     name: str
     says: str
-    settings: tuple[str, ...]
+    settings: tuple[str, ...] = ()
 
 
 def make_cells(
@@ -114,8 +116,7 @@ def make_cells(
     seeds = tuple(seeds or (QUICK_SEEDS if quick else DEFAULT_SEEDS))
     if recipes is not None:
         _refuse({**given, "--quick": quick or None}, "--recipes")
-        alone = (None,)
-        return _multiply("", [_Variant(name, AS_IT_STANDS, ()) for name in recipes], alone, seeds, settings)
+        return _multiply(_whole_recipes(recipes), (None,), seeds, settings)
     study = length_study_of(task)
     recipe, named = load_recipe(study.recipe), load_variants(study.recipe)
     pools = style_of(recipe) in EFFECTIVE_WHEN["pooling_type"]["architecture"]
@@ -130,16 +131,15 @@ def make_cells(
     if variants is not None:
         _refuse(grid, "--variants")
     if variants is not None or (named and all(value is None for value in grid.values())):
-        chosen = _named_variants(named, variants or (quick and study.quick_variants) or tuple(named))
+        chosen = _named_variants(study.recipe, named, variants or (quick and study.quick_variants) or tuple(named))
         usual: Sequence[str | None] = (None,)
     else:
-        chosen = _encoding_variants(recipe, _grid_names(task, study, encodings, schemes, normalizers, quick))
+        names = _grid_names(task, study, encodings, schemes, normalizers, quick)
+        chosen = _encoding_variants(study.recipe, recipe, names)
         usual = (QUICK_POOLINGS if quick else DEFAULT_POOLINGS) if pools else (None,)
     for pooling in poolings or ():
         check_name("pooling", pooling, POOLERS)
-    return _multiply(
-        study.recipe, chosen, poolings or usual, seeds, (*(study.quick_settings if quick else ()), *settings)
-    )
+    return _multiply(chosen, poolings or usual, seeds, (*(study.quick_settings if quick else ()), *settings))
 
 
 def length_study_of(task: Task) -> LengthStudy:
@@ -155,16 +155,11 @@ def _refuse(idle: dict[str, Any], beside: str) -> None:
 
 
 def _multiply(
-    recipe: str,
-    variants: list[_Variant],
-    poolings: Sequence[str | None],
-    seeds: Sequence[int],
-    settings: Iterable[str],
+    variants: list[_Variant], poolings: Sequence[str | None], seeds: Sequence[int], settings: Iterable[str]
 ) -> list[Cell]:
-    """`recipe` "": every variant is a recipe by itself."""
     return [
         Cell(
-            recipe or variant.name,
+            variant.recipe,
             seed,
             variant.name,
             variant.says,
@@ -177,10 +172,19 @@ def _multiply(
     ]
 
 
-def _named_variants(named: dict, wanted: Sequence[str]) -> list[_Variant]:
+def _whole_recipes(recipes: Sequence[str]) -> list[_Variant]:
+    """A file of one's own goes by its name without folder and ending, which names the folder of a cell."""
+    names = [Path(recipe).stem if Path(recipe).suffix in (".yaml", ".yml") else recipe for recipe in recipes]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"--recipes names {twice!r} twice; expected recipes of different names.")
+    return [_Variant(recipe, name, AS_IT_STANDS) for recipe, name in zip(recipes, names, strict=True)]
+
+
+def _named_variants(recipe: str, named: dict, wanted: Sequence[str]) -> list[_Variant]:
     for name in wanted:
         check_name("variant", name, named)
-    return [_Variant(name, named[name].says, named[name].settings) for name in dict.fromkeys(wanted)]
+    return [_Variant(recipe, name, named[name].says, named[name].settings) for name in dict.fromkeys(wanted)]
 
 
 def _grid_names(
@@ -234,14 +238,14 @@ def parse_encoding(text: str) -> str:
     return "+".join([encoding, *(name for name in MODIFIERS if name in modifiers)])
 
 
-def _encoding_variants(recipe: Recipe, names: list[str]) -> list[_Variant]:
+def _encoding_variants(source: str, recipe: Recipe, names: list[str]) -> list[_Variant]:
     variants = []
     for name in names:
         changes = encoding_settings(name, recipe)
         says = ", ".join(f"{key}={value}" for key, value in changes.items())
         whole = idle_fields({**recipe.model, **changes}) | changes
         settings = tuple(f"model.{key}={json.dumps(value)}" for key, value in whole.items())
-        variants.append(_Variant(name, says, settings))
+        variants.append(_Variant(source, name, says, settings))
     return variants
 
 

@@ -8,7 +8,8 @@ from safetensors import safe_open
 from small_models import MODEL_CLASSES, make_inputs, make_model, serves
 from transformers import AutoModelForSeq2SeqLM
 
-from headcount import ATTENTION_FUNCTIONS, POSITION_ENCODINGS
+from headcount.modeling.attention import ATTENTION_FUNCTIONS
+from headcount.modeling.position_encodings import POSITION_ENCODINGS
 
 
 HEAD_DIM, HIDDEN = 8, 32
@@ -110,6 +111,25 @@ def test_attention_maps_show_where_a_masked_head_looks():
     plain = model(**inputs, output_attentions=True).attentions[0]
     masked = model(**inputs, output_attentions=True, head_mask=torch.zeros(4)).attentions[0]
     assert torch.equal(plain, masked)
+
+
+def test_heads_know_their_parts_and_may_be_given_by_layer_and_number():
+    model = make_model("encoder")
+    head = model.list_heads()[-1]
+    assert (head.stack, head.layer, head.kind, head.number, head.attention) == (
+        "encoder",
+        1,
+        "self",
+        3,
+        "encoder.1.self",
+    )
+    inputs = make_inputs("encoder")
+    by_name, by_place = (model(**inputs, **model.head_mask_for([one])).logits for one in (head, (1, 3)))
+    assert torch.equal(by_name, by_place)
+    model.prune_heads([(1, 3)])
+    assert head not in model.list_heads()
+    with pytest.raises(ValueError, match=r"\(1, 3\) does not say which head of this HeadcountForConditional"):
+        make_model().head_mask_for([(1, 3)])
 
 
 def test_unknown_heads_are_errors():

@@ -44,7 +44,7 @@ def test_ls_lists_every_name_with_a_sentence(family):
     answer = run("ls", family)
     assert answer.returncode == 0 and answer.stderr == ""
     rows = json.loads(run("ls", family, "--json").stdout)
-    assert [line.split()[0] for line in answer.stdout.splitlines()] == [row["name"] for row in rows]
+    assert [re.split("  +", line)[0] for line in answer.stdout.splitlines()] == [row["name"] for row in rows]
     assert all(row["description"] for row in rows)
 
 

@@ -69,12 +69,15 @@ def test_overwriting_has_to_be_asked_for(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["additon"], "there is no task 'additon'; expected one of addition, sortedness. Did you mean 'addition'?"),
+        (
+            ["additon"],
+            "there is no task 'additon'; expected one of addition, sortedness, reverse. Did you mean 'addition'?",
+        ),
         (["addition", "--digits", "2"], "but there are only 5,050 of up to 2 digits"),
-        (["addition", "--digits", "x"], "Invalid value for '--digits'"),
+        (["addition", "--digits", "x"], "--digits has 'x' where a number is wanted"),
         (["addition", "--sampling", "uniforn"], "Did you mean 'uniform'?"),
-        (["addition", "--kinds", "swap=1"], "--kinds is an option of sortedness and has no effect on addition"),
-        (["sortedness", "--no-zero-pad"], "--zero-pad is an option of addition and has no effect on sortedness"),
+        (["addition", "--kinds", "swap=1"], "--kinds is not an option of addition; expected --seed, --digits"),
+        (["sortedness", "--no-zero-pad"], "--no-zero-pad is not an option of sortedness; expected --seed"),
         (["sortedness", "--test-lengths", "8,many"], "--test-lengths has 'many' where a number is wanted"),
         (["sortedness", "--kinds", "swap"], "--kinds has '' where a number is wanted"),
         (["sortedness", "--test-lengths", "1"], "one value cannot be out of order"),
@@ -100,4 +103,21 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path, capsys):
 
 def test_tasks_are_listed(capsys):
     assert run(["ls", "tasks"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["addition", "sortedness"]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["addition", "sortedness", "reverse"]
+
+
+def test_the_data_of_a_recipe_are_written_with_its_options(tmp_path, capsys):
+    arguments = ["data", "addition", "--recipe", "addition-tiny", "--output", str(tmp_path / "x"), "--test", "30"]
+    assert run(arguments) == 0
+    options = check_folder(tmp_path / "x")["options"]
+    assert (options["digits"], options["sampling"], options["test"]) == (2, "carry_balanced", 30)
+    assert run(["data", "sortedness", "--recipe", "addition-tiny", "--output", str(tmp_path / "y")]) == 2
+    assert "the recipe 'addition-tiny' is of addition; expected one of sortedness" in capsys.readouterr().err
+
+
+def test_options_are_listed_with_their_defaults(capsys):
+    assert run(["ls", "options"]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert (
+        "addition --digits default 3" in lines and "sortedness --kinds default shuffle=0.3,swap=0.4,move=0.3" in lines
+    )

@@ -7,6 +7,8 @@ from command_line import run
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 from transformers.utils import logging
 
+from headcount.records.rows import only, parts, read_rows, select, values_of
+
 
 logging.disable_progress_bar()  # as the command line does in a process of its own, before transformers is loaded
 
@@ -39,21 +41,21 @@ def test_heads_leaves_rows_figures_and_a_ranking(studied):
         "maps",
         "toggles",
         "interchange",
-        "carry_atlas",
+        "atlas",
         "subsets",
     }
-    for name in names - {"maps", "toggles", "carry_atlas"}:
-        assert all("n" in row for row in rows_of(output, name)), name
-    drops = [row for row in rows_of(output, "ablation") if "class" in row]
+    for name in names:
+        assert read_rows(output / "results" / f"{name}.json"), name
+    drops = select(rows_of(output, "ablation"), scope={}, metric="exact_match_drop")
     assert len(drops) == 3 * 6 and all(row["n"] == 50 and len(row["interval"]) == 2 for row in drops)
     lines = answer.stdout.splitlines()
     assert lines[0].split()[:2] == ["head", "drop"] and len(lines) == 1 + 6 + 1
     values = [float(line.split()[1]) for line in lines[1:-1]]
     assert values == sorted(values, reverse=True)
     figures = {path.name for path in (output / "figures").iterdir()}
-    assert {"ablation.png", "ablation.svg", "specialization.png", "carry_atlas.png", "subsets.svg"} <= figures
-    assert {f"maps_{which}_{kind}.png" for which in ("average", "example_0")
-            for kind in ("encoder_self", "decoder_self", "decoder_cross")} <= figures  # fmt: skip
+    assert {"ablation.png", "ablation.svg", "specialization.png", "atlas.png", "subsets.svg"} <= figures
+    kinds = ("encoder_self", "decoder_self", "decoder_cross")
+    assert {f"maps_{which}_{kind}.png" for which in ("average", "example_0") for kind in kinds} <= figures
     assert not [name for name in figures if "partial" in name]
 
 
@@ -77,7 +79,7 @@ def test_heads_of_a_classifier(tmp_path):
     found = json.loads(answer.stdout)
     assert set(found) == {"ablation", "gradient", "specialization", "toggles", "subsets"}
     assert {row["metric"] for row in found["ablation"]} == {"accuracy_drop", "loss_rise"}
-    assert any("kind" in row for row in found["ablation"])
+    assert parts(found["ablation"], "kind") and parts(found["ablation"], "length")
 
 
 def test_prune_writes_a_smaller_model_that_loads_and_generates(trained, tmp_path):
@@ -92,14 +94,14 @@ def test_prune_writes_a_smaller_model_that_loads_and_generates(trained, tmp_path
     assert tokenizer.decode(written[0], skip_special_tokens=True).isdigit()
 
     rows = rows_of(output, "pruning")
-    tested = {row["model"]: row for row in rows if row.get("split") == "test"}
+    tested = {row["model"]: row for row in select(rows, split="test")}
     assert set(tested) == {"intact", "all harmless one at a time", "pruned", "control"}
     assert tested["pruned"]["bytes"] == (output / "model" / "model.safetensors").stat().st_size
     assert tested["pruned"]["parameters"] == model.num_parameters() == tested["control"]["parameters"]
-    assert {row["fine_tuned"] for row in rows if row.get("split") == "validation"} == {True, False}
+    assert set(values_of(select(rows, split="validation"), "fine_tuned")) == {True, False}
     assert "removed 3 of 6 heads" in answer.stdout and (output / "figures" / "pruning.png").exists()
     evaluated = json.loads(run("evaluate", output, "--json").stdout)
-    whole = next(r for r in evaluated if r["split"] == "test" and r["metric"] == "exact_match" and "group" not in r)
+    whole = only(evaluated, split="test", metric="exact_match", scope={})
     assert whole["value"] == tested["pruned"]["value"]
     card = run("push", output, "--repo-id", "small", "--dry-run").stdout
     assert f"{model.num_parameters():,}" in card and "figures/pruning.png" in card
@@ -110,9 +112,17 @@ def test_prune_names_what_is_wrong(trained, tmp_path):
     def refused(*arguments):
         return run("prune", trained, "--output", tmp_path / "x", *arguments, code=2).stderr
 
-    assert "--max-drop and --keep exclude each other" in refused("--keep", 3, "--max-drop", 0.1)
+    assert "max_drop and keep exclude each other" in refused("--keep", 3, "--max-drop", 0.1)
     assert "keep=6 is not allowed; expected 0 to 5" in refused("--keep", 6)
     assert "--finetune 0 is not allowed" in refused("--finetune", 0)
     assert "max_drop=2.0 is not allowed" in refused("--max-drop", 2)
     assert "is the run itself" in run("prune", trained, "--output", trained, code=2).stderr
     assert not (tmp_path / "x").exists()
+
+
+def test_a_model_folder_serves_as_well_as_its_run(trained, studied, tmp_path):
+    _, first = studied
+    again = run("heads", trained / "model", "--output", tmp_path / "heads", "--rows", 50)
+    assert again.stdout == first.stdout
+    run("prune", trained / "model", "--output", tmp_path / "small", "--keep", 5, "--rows", 20)
+    assert (tmp_path / "small" / "model" / "model.safetensors").exists()

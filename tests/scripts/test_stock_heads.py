@@ -112,4 +112,4 @@ def test_bad_input_is_one_sentence(tmp_path):
         "--task", "text2text", "--data", table(tmp_path / "x.jsonl", [{"text": "w1"}])
     )
     assert "Unrecognized configuration class" in refused("--task", "text2text", "--data", both)
-    assert "holds no finished run" in refused()
+    assert "takes other models with --task" in refused()

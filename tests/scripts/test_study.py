@@ -3,16 +3,23 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from headcount.data_builders.registry import TASKS
 from headcount.scripts import cli
-from headcount.scripts.study import Runner, State, Step, command_of, plan
+from headcount.scripts.steps import Runner, State, Step
+from headcount.scripts.study import plan
+
+
+QUICK, FULL = {"quick": True}, {"quick": False}
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_plan_starts_from_nothing_and_ends_with_the_report(tmp_path, quick):
-    steps = plan(tmp_path / "study", quick, 2)
+@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+def test_plan_starts_from_nothing_and_ends_with_the_report(task, tmp_path, quick):
+    steps = plan(task, task, tmp_path / "study", quick, 2)
     seen = set()
     for step in steps:
         assert set(step.needs) <= seen, f"{step.name} comes before what it needs"
@@ -20,14 +27,19 @@ def test_plan_starts_from_nothing_and_ends_with_the_report(tmp_path, quick):
     verbs = [step.arguments[0] for step in steps]
     assert set(verbs) == {"data", "train", "heads", "prune", "extrapolate", "push", "report"} and verbs[-1] == "report"
     assert len(seen) == len(steps)
+    for step in (step for step in steps if step.arguments[0] == "train"):
+        written = {other.folder for other in steps if other.arguments[0] == "data"}
+        assert Path(step.arguments[step.arguments.index("--data") + 1]) in written, "what is trained on is written"
 
 
 @pytest.mark.parametrize("quick", [[], ["--quick"]])
 def test_dry_run_lists_commands_that_the_command_line_knows(tmp_path, quick):
     answer = subprocess.run(
         [sys.executable, "-m", "headcount", "study", "--output", str(tmp_path / "s"), "--dry-run", *quick],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert answer.returncode == 0, answer.stderr
     known = {command.name for command in cli.app.registered_commands}
     for line in answer.stdout.splitlines():
@@ -47,7 +59,7 @@ STEPS = [
 
 def test_failures_are_told_the_rest_goes_on_and_nothing_is_done_twice(tmp_path, capfd):
     folder = tmp_path / "study"
-    failed = Runner(STEPS, State(folder, True), 2).run()
+    failed = Runner(STEPS, State(folder, QUICK), 2).run()
     assert set(failed) == {"wrong", "lost"} and "nonsense" in failed["wrong"] and failed["lost"] == "it needs wrong"
     content = json.loads((folder / "study.json").read_text())
     assert set(content["steps"]) == {"first", "second", "report"}
@@ -57,33 +69,33 @@ def test_failures_are_told_the_rest_goes_on_and_nothing_is_done_twice(tmp_path, 
     assert said.index("first done") < said.index("second ...") < said.index("report ...")
 
     stamp = (folder / "logs" / "second.log").stat().st_mtime_ns
-    Runner(STEPS, State(folder, True), 2).run()
+    Runner(STEPS, State(folder, QUICK), 2).run()
     assert (folder / "logs" / "second.log").stat().st_mtime_ns == stamp
     assert "3 of 5 steps were finished already" in capfd.readouterr().err
 
 
 def test_a_step_whose_command_changed_runs_again(tmp_path):
-    state = State(tmp_path / "s", False)
+    state = State(tmp_path / "s", FULL)
     step = Step("one", ("ls", "tasks"), 1)
     state.finish(step, 1.0)
-    assert state.done(step) and command_of(step) == "headcount ls tasks"
-    assert not state.done(Step("one", ("ls", "poolers"), 1))
+    assert state.is_done(step) and step.command == "headcount ls tasks"
+    assert not state.is_done(Step("one", ("ls", "poolers"), 1))
 
 
 def test_folders_that_belong_to_something_else_are_refused(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     with pytest.raises(ValueError, match="is not empty and holds no study"):
-        State(tmp_path / "mine", False)
-    State(tmp_path / "quick", True)
-    with pytest.raises(ValueError, match="holds a quick study"):
-        State(tmp_path / "quick", False)
+        State(tmp_path / "mine", FULL)
+    State(tmp_path / "quick", QUICK)
+    with pytest.raises(ValueError, match="holds a study with quick=True, now asked for False"):
+        State(tmp_path / "quick", FULL)
 
 
 def test_a_repository_written_just_before_a_kill_is_written_again(tmp_path, data):
     """The step was not noted as done, so its folder is there already."""
     local = tmp_path / "study" / "published"
-    state = State(tmp_path / "study", True)
+    state = State(tmp_path / "study", QUICK)
     local.mkdir()
     (local / "half.txt").write_text("torn")
     step = Step("publish", ("push", str(data), "--repo-id", "sums", "--local", str(local)), 1)

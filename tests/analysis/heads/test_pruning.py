@@ -4,7 +4,7 @@ import pytest
 from small_models import make_model
 from task_examples import random_addition, taught
 
-from headcount.analysis.heads.pruning import choose_prefix, compare, outcomes_of, prune, without_each_head
+from headcount.analysis.heads.pruning import choose_prefix, compare, outcomes_of, prune_greedily, without_each_head
 from headcount.records.rows import check_row, only, select
 
 
@@ -12,7 +12,7 @@ def test_pruning_is_joint_and_leaves_the_given_model_alone():
     model = make_model("encoder-decoder")
     examples = taught(model, random_addition(60))
     heads = model.list_heads()
-    found = prune(model, examples, max_drop=0.6)
+    found = prune_greedily(model, examples, max_drop=0.6)
     assert model.list_heads() == heads and not model.config.pruned_heads
     assert found.removed and set(found.model.list_heads()) == set(heads) - set(found.removed)
     last = select(found.rows, kept=True)[-1]
@@ -36,16 +36,18 @@ def test_pruning_is_joint_and_leaves_the_given_model_alone():
 def test_pruning_to_a_number_of_heads_and_fine_tuning_are_honoured():
     model, examples = make_model("encoder-decoder"), taught(make_model("encoder-decoder"), random_addition(20))
     seen = []
-    found = prune(model, examples, max_drop=None, keep=21, finetune=lambda small: seen.append(len(small.list_heads())))
+    found = prune_greedily(
+        model, examples, max_drop=None, keep=21, finetune=lambda small: seen.append(len(small.list_heads()))
+    )
     assert len(found.model.list_heads()) == 21 and seen == [23, 22, 21]
     assert all(row["fine_tuned"] for row in select(found.rows, metric="exact_match"))
-    ruined = prune(model, examples, max_drop=0.01, finetune=lambda small: small.lm_head.weight.data.zero_())
+    ruined = prune_greedily(model, examples, max_drop=0.01, finetune=lambda small: small.lm_head.weight.data.zero_())
     assert ruined.removed == [] and ruined.rows[-1]["kept"] is False
     assert choose_prefix(model, ruined, 0.01).removed == []
     with pytest.raises(ValueError, match="exactly one of max_drop and keep"):
-        prune(model, examples, max_drop=0.1, keep=3)
+        prune_greedily(model, examples, max_drop=0.1, keep=3)
     with pytest.raises(ValueError, match="keep=24 is not allowed; expected 0 to 23"):
-        prune(model, examples, max_drop=None, keep=24)
+        prune_greedily(model, examples, max_drop=None, keep=24)
 
 
 def test_compare_tells_size_and_accuracy():

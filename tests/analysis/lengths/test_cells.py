@@ -72,6 +72,13 @@ def test_recipes_are_cells_too():
     assert {cell.says for cell in cells} == {AS_IT_STANDS}
 
 
+def test_a_recipe_of_ones_own_goes_by_its_name():
+    (cell,) = make_cells(SORTEDNESS, recipes=["some/where/mine.yaml"], seeds=[0])
+    assert cell.name == "mine-0" and cell.recipe == "some/where/mine.yaml"
+    with pytest.raises(ValueError, match="--recipes names 'mine' twice"):
+        make_cells(SORTEDNESS, recipes=["here/mine.yaml", "there/mine.yaml"])
+
+
 def test_every_named_variant_can_be_trained_and_differs_from_the_recipe():
     variants = load_variants(ADDITION.length_study.recipe)
     cells = make_cells(ADDITION, seeds=[0])

@@ -1,5 +1,7 @@
 """Measuring labels by length, and why length hurts them, on models whose answers are known."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,10 @@ from headcount.analysis.lengths.passes import label_margin
 from headcount.analysis.lengths.shifts import has_ids_to_move, shifted_positions
 from headcount.analysis.lengths.spread import entropy_share, head_entropy, maps_in_parts, measure_heads
 from headcount.data_builders.registry import TASKS
+from headcount.data_builders.reverse import ReverseOptions
 from headcount.data_builders.sortedness.options import SortednessOptions
+from headcount.data_builders.tasks import Problems, Task
+from headcount.data_builders.vocabulary import Vocabulary
 from headcount.records.rows import select
 
 
@@ -66,6 +71,53 @@ def test_accuracy_falls_where_the_model_fails_and_longer_lengths_are_spared(corp
 def test_training_lengths_are_measured_though_nobody_asked(corpus):
     rows = measure_lengths(Oracle(right_up_to=64), corpus, [32], rows=4, kinds=["move"])
     assert [(row["length"], row["kind"], row["value"]) for row in rows] == [(n, "move", 1.0) for n in (8, 16, 32)]
+
+
+@dataclass(frozen=True)
+class Words(Problems):
+    letters: np.ndarray
+    length: np.ndarray
+
+
+class SameEnds(Task):
+    """A label task with the usual splits: does a word end with the letter that it begins with?"""
+
+    name, kind, labels = "same-ends", "label", ("other", "same")
+    options, vocabulary, texts = ReverseOptions, Vocabulary(("a", "b")), TASKS["reverse"].texts
+    classes, hardest = {"random": "letters at random"}, ("random",)
+
+    def problems(self, options, rng, n, length=None, kind=None):
+        width = options.max_length if length is None else length
+        lengths = rng.integers(options.min_length, width + 1, n) if length is None else np.full(n, length)
+        return Words(rng.integers(0, 2, (n, width)), lengths)
+
+    def solve(self, problems):
+        last = problems.letters[np.arange(len(problems)), problems.length - 1]
+        return (problems.letters[:, 0] == last).astype(np.int64)
+
+    def write(self, problems, options):
+        return (problems.letters + self.vocabulary.first, problems.length), self.solve(problems)
+
+    def tokens_at(self, length, style):
+        return length
+
+
+def test_a_label_task_with_the_usual_splits_is_measured_by_its_held_out_rows():
+    corpus = SameEnds().splits(ReverseOptions(train=0, validation=0, test=50, min_length=6))
+    model = make_model("encoder", position_embedding_type="rotary")
+    rows = measure_lengths(model, corpus, [9, 20], rows=10)
+    assert [(row["kind"], row["length"], row["n"]) for row in rows] == [
+        ("test", 10, 50),
+        ("random", 9, 0),
+        ("random", 20, 10),
+    ]
+    assert rows[1]["not_measured"] == "training may have seen strings of this length"
+    held_out = corpus.problems("test")
+    one_by_one = [
+        int(model(torch.from_numpy(word[None, :length]) + 3).logits.argmax(-1)) == label
+        for word, length, label in zip(held_out.letters, held_out.length, corpus.task.solve(held_out), strict=True)
+    ]
+    assert rows[0]["value"] == np.mean(one_by_one)
 
 
 def test_beyond_1024_only_the_hardest_kind_is_measured_with_fewer_rows(corpus):
