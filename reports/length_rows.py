@@ -1,8 +1,7 @@
 """How the rows of a study of lengths are found, and what its sentences, tables and figures share."""
 
-from ..analysis.lengths.summary import LEARNED
 from ..data_builders.registry import find_task
-from ..data_builders.tasks import Task
+from ..data_builders.tasks import LEARNED, Task
 from ..records.rows import Row, Rows, values_of
 from .wording import listed, percent
 

@@ -6,7 +6,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ...analysis.lengths.summary import LEARNED
+from ...data_builders.tasks import LEARNED
 from ...records.rows import Rows, only, select, values_of
 from ..findings.sequence_lengths import WHOLE
 from ..length_rows import as_in_summary, task_of_rows
