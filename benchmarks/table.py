@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 from matplotlib.ticker import LogLocator, NullFormatter
 from run import BENCHMARKS, RESULTS
 
-from headcount.records.files import write_text
+from headcount.records.files import write_by, write_text
 
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -192,10 +192,7 @@ def draw(results: dict[str, dict], path: Path) -> None:
         fontsize=9,
     )
     axes.set_xlabel("time of the peer / time of headcount")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".partial-{path.name}")
-    figure.savefig(partial, dpi=150)
-    partial.replace(path)
+    write_by(path, lambda partial: figure.savefig(partial, dpi=150))
     plt.close(figure)
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
+import headcount
+
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -63,9 +65,16 @@ def test_commands_run_and_print_what_is_shown(folder):
 
 def test_python_examples_give_what_is_shown(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    torch.manual_seed(0)
-    result = doctest.testfile(str(ROOT / "README.md"), module_relative=False, optionflags=doctest.ELLIPSIS)
-    assert result.attempted > 5 and result.failed == 0
+    for page in ("README.md", "docs/python.md"):
+        torch.manual_seed(0)
+        result = doctest.testfile(str(ROOT / page), module_relative=False, optionflags=doctest.ELLIPSIS)
+        assert result.attempted > 5 and result.failed == 0, page
+
+
+def test_every_public_name_is_on_the_page_for_python():
+    page = (ROOT / "docs" / "python.md").read_text()
+    missing = [name for name in headcount.__all__ if f"`{name}" not in page and name != "__version__"]
+    assert missing == []
 
 
 def test_make_targets_exist():

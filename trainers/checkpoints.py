@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from ..records.files import hash_file, read_json
+from ..records.files import hash_file, new_folder, read_json
 
 
 STATE = "state.json"
@@ -24,28 +24,19 @@ STATE = "state.json"
 def save_checkpoint(folder: Path, step: int, model, optimizers: list, keep: int) -> Path:
     """Writes `folder/step-...` and removes all but the newest `keep` checkpoints."""
     final = folder / f"step-{step:08d}"
-    partial = folder / f".partial-{os.getpid()}-{step}"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    try:
-        save_file(
-            {name: tensor.contiguous() for name, tensor in distinct(model.state_dict())}, partial / "model.safetensors"
-        )
+    with new_folder(final) as partial:
+        weights = {name: tensor.contiguous() for name, tensor in distinct(model.state_dict())}
+        save_file(weights, partial / "model.safetensors")
         groups = []
         for number, optimizer in enumerate(optimizers):
             tensors, described = pack_optimizer(optimizer)
             save_file(tensors, partial / f"optimizer-{number}.safetensors")
             groups.append(described)
         hashes = {path.name: hash_file(path) for path in sorted(partial.iterdir())}
-        state = {"step": step, "optimizers": groups, "files": hashes}
-        (partial / STATE).write_text(json.dumps(state))
+        (partial / STATE).write_text(json.dumps({"step": step, "optimizers": groups, "files": hashes}))
         for path in partial.iterdir():
             with path.open("rb") as file:
                 os.fsync(file.fileno())
-        shutil.rmtree(final, ignore_errors=True)
-        partial.rename(final)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     for old in list_checkpoints(folder)[keep:]:
         shutil.rmtree(old)
     return final

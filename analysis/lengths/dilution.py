@@ -48,7 +48,7 @@ def dilution(model: Any, corpus: Corpus, lengths: Iterable[int], sequences: int 
         for twin, tokens in (("plain", plain), ("changed", changed)):
             margin = mean_with_interval(label_margin(model, tokens))
             label = corpus.task.labels[int(tokens["labels"][0])]
-            rows.append(dilution_row("margin", length, margin, twin=twin, **{"class": label}))
+            rows.append(dilution_row("margin", length, margin, twin=twin, label=label))
     return rows + exponent_row(signals)
 
 

@@ -186,7 +186,7 @@ def test_mean_pooling_dilutes_one_exchange_as_1_over_length(corpus):
     (slope,) = (row for row in rows if row["metric"] == "signal_exponent")
     assert slope["value"] == pytest.approx(-1.0, abs=0.25) and slope["lengths"] == [16, 64, 256]
     margins = [row for row in rows if row["metric"] == "margin"]
-    assert {(row["twin"], row["class"]) for row in margins} == {("plain", "sorted"), ("changed", "unsorted")}
+    assert {(row["twin"], row["label"]) for row in margins} == {("plain", "sorted"), ("changed", "unsorted")}
     assert all(row["n"] == 20 for row in margins)
 
 
