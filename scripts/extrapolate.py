@@ -129,7 +129,7 @@ def study(plan, workers: int | None):
 
 
 def show(found, as_json: bool) -> None:
-    from headcount.reports.length_table import study_table
+    from headcount.reports.tables.length_study import study_table
 
     summary = found.rows["summary"]
     if as_json:
