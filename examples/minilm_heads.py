@@ -15,7 +15,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 import headcount
-from headcount.analysis.stock_tasks import embedding_batch, embedding_cosine
+from headcount.analysis.heads.stock_data import embedding_batch, embedding_cosine
 
 
 WHO = [
