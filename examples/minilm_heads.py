@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> list[dict]:
 
     rows = headcount.ablate(model, batches, metric=embedding_cosine)
     print(
-        f"{len(rows)} heads, {len(texts)} texts, run by {rows[0]['way']}; cosine lost without the head, 95 % interval"
+        f"{len(rows)} heads, {len(texts)} texts, run by {rows[0]['runner']}; cosine lost without the head, 95 % interval"
     )
     for row in [*rows[:5], *rows[-3:]]:
         low, high = row["interval"]
