@@ -19,7 +19,7 @@ def test_heads_of_a_pretrained_encoder_are_ranked_and_the_least_removed():
     command = [sys.executable, str(EXAMPLE), "--texts", "12"]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert answer.returncode == 0, answer.stderr[-2000:]
-    assert "72 heads, 12 texts, run by prefix reuse" in answer.stdout
+    assert "72 heads, 12 texts, run by prefix_reuse" in answer.stdout
     effects = [float(value) for value in re.findall(r"encoder\.\d\.self\.\d+ +([\d.]+)", answer.stdout)]
     assert len(effects) == 8 and effects == sorted(effects, reverse=True) and effects[0] > 5 * effects[-1]
     assert "really removed: 886,464 of" in answer.stdout
