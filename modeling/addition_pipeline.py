@@ -80,13 +80,13 @@ class AdditionPipeline(Pipeline):
         found = PROBLEM.fullmatch(problem) if isinstance(problem, str) else None
         if found is None:
             raise ValueError(f"{shown(problem)} is not an addition; expected two whole numbers, such as '374+814'.")
-        operands = tuple(number.lstrip("0") or "0" for number in found.groups())
+        first, second = (number.lstrip("0") or "0" for number in found.groups())
         most = self.model.config.operand_digits
-        if most is not None and max(map(len, operands)) > most:
+        if most is not None and max(len(first), len(second)) > most:
             raise ValueError(
                 f"{shown(problem)} is too long for this model; expected numbers of at most {most} digits."
             )
-        return operands
+        return first, second
 
     def _check_length(self, problem: str, prompt_tokens: int, answer_tokens: int) -> None:
         config = self.model.config

@@ -25,8 +25,8 @@ class HeadcountGenerationMixin(GenerationMixin):
         if kwargs.get(own_ids) is not None:
             kwargs[own_ids] = kwargs[own_ids].expand(batch, -1)
         for name, num_layers in self._masks().items():
-            mask = expand_head_mask(kwargs.get(name), name, num_layers, self.config.num_attention_heads, batch)
-            if mask is not None:
+            if kwargs.get(name) is not None:
+                mask = expand_head_mask(kwargs[name], name, num_layers, self.config.num_attention_heads, batch)
                 # Beam search repeats the rows of every tensor, so every tensor needs one row per example.
                 kwargs[name] = mask.expand(batch, -1, -1)
         return super().generate(inputs, *args, **kwargs)

@@ -6,6 +6,7 @@ None of the forwards takes `**kwargs`: an argument that would have no effect is 
 import copy
 import os
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -78,8 +79,9 @@ class HeadcountPreTrainedModel(HeadsMixin, PreTrainedModel):
         super().__init__(config if share_config else copy.deepcopy(config))
 
     def _init_weights(self, module: nn.Module) -> None:
-        if hasattr(module, "init_parameters"):
-            module.init_parameters()
+        init_parameters = getattr(module, "init_parameters", None)
+        if init_parameters is not None:
+            init_parameters()
         elif isinstance(module, nn.Linear):
             init.xavier_uniform_(module.weight, gain=getattr(module, "init_gain", 1.0))
             if module.bias is not None:
@@ -144,7 +146,7 @@ class HeadcountModel(HeadcountPreTrainedModel):
     Gives `Seq2SeqModelOutput` with both stacks, `StackOutput` with one.
     """
 
-    _tied_weights_keys = {"decoder.embed_tokens.weight": "encoder.embed_tokens.weight"}
+    _tied_weights_keys: dict[str, str] | None = {"decoder.embed_tokens.weight": "encoder.embed_tokens.weight"}
 
     def __init__(self, config: HeadcountConfig, share_config: bool = False):
         super().__init__(config, share_config)
@@ -190,7 +192,7 @@ class HeadcountModel(HeadcountPreTrainedModel):
         if use_cache is None:
             use_cache = self.config.use_cache and not self.training
         use_cache = use_cache and self.config.architecture != "encoder"
-        own = {
+        own: dict[str, Any] = {
             "input_ids": input_ids,
             "attention_mask": attention_mask,
             "position_ids": position_ids,
@@ -253,7 +255,7 @@ class LanguageModelHead(HeadcountPreTrainedModel, HeadcountGenerationMixin):
     def __init__(self, config: HeadcountConfig):
         super().__init__(config)
         self.model = HeadcountModel(self.config, share_config=True)
-        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.lm_head: nn.Module = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()
 
     def get_output_embeddings(self) -> nn.Module:
@@ -326,7 +328,9 @@ class HeadcountForConditionalGeneration(LanguageModelHead):
         return Seq2SeqLMOutput(loss=loss, logits=logits, **rest)
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
-        return shift_right(labels, self.config.decoder_start_token_id, self.config.pad_token_id)
+        start, pad = self.config.decoder_start_token_id, self.config.pad_token_id
+        assert start is not None and pad is not None  # the config insists on both
+        return shift_right(labels, start, pad)
 
 
 class HeadcountForCausalLM(LanguageModelHead):

@@ -186,11 +186,12 @@ class T5BiasEncoding(PositionEncoding):
         self.table = nn.Parameter(torch.empty(self.num_buckets, self.num_heads))
 
     def bucket(self, distance: Tensor) -> Tensor:
+        offset: Tensor | int = 0
         if self.causal:
-            size, offset, reach = self.num_buckets, 0, (-distance).clamp(min=0)
+            size, reach = self.num_buckets, (-distance).clamp(min=0)
         else:
-            size = self.num_buckets // 2
-            offset, reach = torch.where(distance > 0, size, 0), distance.abs()
+            size, reach = self.num_buckets // 2, distance.abs()
+            offset = torch.where(distance > 0, size, 0)
         exact = size // 2
         growth = torch.log(reach.clamp(min=1).float() / exact) / math.log(self.max_distance / exact)
         coarse = exact + (growth * (size - exact)).long()

@@ -43,9 +43,9 @@ class HeadcountStack(nn.Module):
         self.stack = stack
         self.causal = stack == "decoder" or config.attention_direction == "causal"
         self.has_cross_attention = stack == "decoder" and config.is_encoder_decoder
-        num_layers = config.decoder_layers if self.has_cross_attention else config.num_hidden_layers
+        num_layers = (self.has_cross_attention and config.decoder_layers) or config.num_hidden_layers
 
-        self.embed_tokens = EMBEDDINGS[config.embedding_type](config)
+        self.embed_tokens: nn.Module = EMBEDDINGS[config.embedding_type](config)
         encoding = POSITION_ENCODINGS[config.position_embedding_type]
         self.position_encoding = encoding(config, causal=self.causal)
         self.cross_position_encoding = None
@@ -132,7 +132,8 @@ class HeadcountStack(nn.Module):
     ) -> tuple[Tensor, Tensor, dict, dict | None]:
         """What the first layer reads (B, Q, E), the ids of the tokens, and what all layers' attention shares."""
         self._check_inputs(input_ids, inputs_embeds, encoder_hidden_states)
-        hidden_states = self._embed(input_ids) if inputs_embeds is None else inputs_embeds
+        hidden_states = inputs_embeds if input_ids is None else self._embed(input_ids)
+        assert hidden_states is not None  # one of the two was given
         batch, queries = hidden_states.shape[:2]
         past, num_keys = self._past(past_key_values, queries)
         query_slots = torch.arange(queries, device=hidden_states.device) + past
@@ -156,16 +157,16 @@ class HeadcountStack(nn.Module):
                 self.position_encoding, q_ids, k_ids, visible, num_keys, jitter, hidden_states.dtype
             )
         cross_attn_inputs = None
-        if self.has_cross_attention:
+        if encoder_hidden_states is not None:
             encoder_keys = encoder_hidden_states.shape[1]
             encoder_attention_mask = self._check_padding(
                 "attention_mask", encoder_attention_mask, batch, encoder_keys, 0, encoder_keys
             )
             encoder_ids = self._encoder_ids(encoder_position_ids, encoder_hidden_states)
             padding = None if without_effect(encoder_attention_mask) else encoder_attention_mask
-            seen = visible_keys(padding, query_slots, encoder_keys, causal=False, window=None)
+            visible = visible_keys(padding, query_slots, encoder_keys, causal=False, window=None)
             cross_attn_inputs = self._attention_inputs(
-                self.cross_position_encoding, q_ids, encoder_ids, seen, encoder_keys, jitter, hidden_states.dtype
+                self.cross_position_encoding, q_ids, encoder_ids, visible, encoder_keys, jitter, hidden_states.dtype
             )
         hidden_states = self.dropout(self.position_encoding.embed(hidden_states, q_ids))
         return hidden_states, q_ids, self_attn_inputs, cross_attn_inputs

@@ -9,6 +9,7 @@ import functools
 import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import nn
 from transformers import PreTrainedModel
@@ -38,7 +39,7 @@ class AttentionLayer:
 
     name: str
     path: str
-    module: nn.Module = field(repr=False)
+    module: Any = field(repr=False)  # an nn.Module, with whatever else its own code reads
     heads: tuple[int, ...]
 
 
@@ -70,7 +71,7 @@ def attention_layers(model: PreTrainedModel) -> dict[str, AttentionLayer]:
             name: AttentionLayer(name, paths[id(module)], module, tuple(module.heads))
             for name, module in model.attention_modules().items()
         }
-    found = [(path, module) for path, module in model.named_modules() if asks_interface(type(module))]
+    found = [(path, module) for path, module in model.named_modules() if asks_interface(type(module))]  # type: ignore[arg-type]
     if not found:
         raise ValueError(
             f"{type(model).__name__} does not compute its attention through transformers' attention interface, so its "
@@ -123,7 +124,8 @@ def _layer_of(path: str) -> int:
 def _names(places: list[tuple[str, int, str]]) -> list[str]:
     """Names that differ. Where a stack numbers its layers anew in every stage, they are counted through instead."""
     crowded = {stack for stack, layer, kind in places if places.count((stack, layer, kind)) > 1}
-    names, counts = [], {}
+    names = []
+    counts: dict[tuple[str, str], int] = {}
     for stack, layer, kind in places:
         if stack in crowded:
             layer = counts[stack, kind] = counts.get((stack, kind), -1) + 1

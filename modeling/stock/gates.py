@@ -23,6 +23,7 @@ from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from ..attention import HeadcountAttention
 from ..heads import Head, HeadName, pick_heads
 from ..modeling_headcount import HeadcountPreTrainedModel
 from .finding import AttentionLayer, attention_layers
@@ -276,7 +277,7 @@ _own_gates: dict[nn.Module, list] = {}  # attention module -> [its hook, context
 
 
 @contextmanager
-def _own_gate(module: nn.Module) -> Iterator[None]:
+def _own_gate(module: HeadcountAttention) -> Iterator[None]:
     """headcount's own models: one hook on the input of the output projection, however many contexts need it."""
 
     def hook(projection, inputs):

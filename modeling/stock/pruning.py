@@ -7,6 +7,7 @@ numbers of heads stay those of the unpruned model.
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import torch
 import transformers
@@ -63,7 +64,7 @@ def prune_heads(model: PreTrainedModel, heads: Iterable[HeadName]) -> None:
 def removed_heads(model: PreTrainedModel) -> dict[str, list[int]]:
     """Attention layer -> numbers of the heads that were removed."""
     if isinstance(model, HeadcountPreTrainedModel):
-        return dict(model.config.pruned_heads)
+        return dict(model.config.pruned_heads or {})
     layers = attention_layers(model).values()
     return {layer.name: gone for layer in layers if (gone := list(getattr(layer.module, "pruned_heads", ())))}
 
@@ -98,7 +99,9 @@ def load_pruned(folder: str | os.PathLike, **options) -> PreTrainedModel:
 
     # from_pretrained makes the model without memory for its weights and then fills in those of the file, so that the
     # heads have to be gone when the model is made.
-    smaller = type(model_class.__name__, (model_class,), {"__init__": build, "__module__": model_class.__module__})
+    smaller: Any = type(
+        model_class.__name__, (model_class,), {"__init__": build, "__module__": model_class.__module__}
+    )
     model = smaller.from_pretrained(folder, config=AutoConfig.from_pretrained(folder), **options)
     model.__class__ = model_class
     return model
@@ -126,7 +129,7 @@ class NoHeads(nn.Module):
     A layer's own code then runs as ever, and its cache keeps count of the tokens.
     """
 
-    def __init__(self, emptied: nn.Module, width: int):
+    def __init__(self, emptied: nn.Linear | Conv1D, width: int):
         super().__init__()
         self.weight, self.bias, self.width = emptied.weight, emptied.bias, width
 
@@ -137,7 +140,7 @@ class NoHeads(nn.Module):
 class BiasAlone(nn.Module):
     """An output projection that no head writes to: what it puts out is its bias."""
 
-    def __init__(self, emptied: nn.Module, width: int):
+    def __init__(self, emptied: nn.Linear | Conv1D, width: int):
         super().__init__()
         self.weight, self.bias, self.width = emptied.weight, emptied.bias, width
 
@@ -222,7 +225,7 @@ def _keep_switched(model: PreTrainedModel) -> None:
             module.config._attn_implementation_internal = register(plain)
 
 
-def _output_size(projection: nn.Module) -> int:
+def _output_size(projection: nn.Linear | Conv1D) -> int:
     weight: Tensor = projection.weight
     return weight.shape[1] if isinstance(projection, Conv1D) else weight.shape[0]
 

@@ -86,7 +86,7 @@ def _is_norm(module: nn.Module) -> bool:
     return "norm" in type(module).__name__.lower() and isinstance(weight, Tensor) and weight.ndim == 1
 
 
-def _shape(projection: nn.Module) -> tuple[int, int]:
+def _shape(projection: nn.Linear | Conv1D) -> tuple[int, int]:
     """Input and output features."""
     first, second = projection.weight.shape
     return (first, second) if isinstance(projection, Conv1D) else (second, first)
