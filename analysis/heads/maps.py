@@ -73,10 +73,11 @@ def attention_maps(model: PreTrainedModel, batch: Batch) -> AttentionMaps:
             by_module: dict[nn.Module, Tensor] = {}
             with record_maps(model, by_module):
                 subject.call(inputs)
-            found = {name: by_module.get(layer.module) for name, layer in subject.layers.items()}
+            layers = subject.layers.items()
+            found = {name: by_module[layer.module] for name, layer in layers if layer.module in by_module}
     finally:
         model.train(was_training)
-    maps = {name: found[name].cpu() for name in subject.layers if found.get(name) is not None}
+    maps = {name: found[name].cpu() for name in subject.layers if name in found}
     return AttentionMaps(maps, {name: subject.layers[name].heads for name in maps})
 
 
@@ -104,12 +105,16 @@ def generated_rows(
     model.eval()
     longest = int(is_labelled(rows["labels"]).sum(-1).max())
     pad = model.config.pad_token_id
+    if pad is None:
+        raise ValueError("pad_token_id=None fills up no row; expected the token id that does.")
     if model.config.is_encoder_decoder:
         inputs = {name: rows[name].to(model.device) for name in ("input_ids", "attention_mask") if name in rows}
         written = model.generate(**inputs, **masks, max_new_tokens=longest, do_sample=False)[:, 1:].cpu()
         labels = torch.full((len(written), longest), pad)
         labels[:, : written.shape[1]] = written
-        ends = (labels == model.config.eos_token_id).int()
+        eos = model.config.eos_token_id
+        assert eos is not None  # the config of an encoder-decoder insists on it
+        ends = (labels == eos).int()
         rows["labels"] = labels.masked_fill((labels == pad) | (ends.cumsum(-1) - ends > 0), IGNORED)
         return rows
     parts = []
@@ -186,7 +191,8 @@ def average_rows(model: HeadcountPreTrainedModel, examples: Examples, batch_size
     total: dict[str, Tensor] = {}
     for batch in examples.batches(batch_size):
         for name, maps in attention_maps(model, batch).items():
-            total[name] = total.get(name, 0) + maps.double().sum(0)
+            added = maps.double().sum(0)
+            total[name] = total[name] + added if name in total else added
     places = place_names(model, examples)
     layers, rows = attention_layers(model), []
     for name, weights in total.items():

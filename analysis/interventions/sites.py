@@ -46,7 +46,8 @@ class Site(str):
         return super().__new__(cls, name)
 
     def _part(self, name: str) -> str | None:
-        return GRAMMAR.fullmatch(self)[name]
+        found = GRAMMAR.fullmatch(self)
+        return None if found is None else found[name]
 
     @property
     def place(self) -> str:
@@ -64,7 +65,7 @@ class Site(str):
     @property
     def kind(self) -> str:
         """self, cross, mlp or residual."""
-        return self._part("attention") or self._part("sublayer")
+        return self.place.split(".")[2]
 
     @property
     def head(self) -> Head | None:
@@ -81,7 +82,7 @@ class Site(str):
         return self._part("role")
 
     @property
-    def index(self) -> int | None:
+    def index(self) -> int | None:  # type: ignore[override]
         index = self._part("index")
         return None if index is None else int(index)
 
