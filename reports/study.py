@@ -113,8 +113,8 @@ def read_parts(path: Path, study: Path) -> Iterator[tuple[str, Part]]:
             for task in values_of(own, "task") if kind == LENGTH else [""]:
                 part = [row for row in own if row["task"] == task] if task else own
                 files.setdefault((kind, task), {})[name] = part
-    for (kind, task), rows in files.items():
-        yield kind, Part(relative(path, study), rows, list_figures(path), task)
+    for (kind, task), found in files.items():
+        yield kind, Part(relative(path, study), found, list_figures(path), task)
 
 
 def studied_run(folder: Path, runs: list[Run], heads: Part) -> Run | None:
