@@ -148,7 +148,7 @@ def check_data(data: PublishedData, task: str, options: Any) -> None:
     """Raises unless the data set was made with the options of the run, so that its rows are those of the run."""
     from ..data_builders.builders import CORPUS_VERSION
 
-    wanted = {"task": task, "corpus_version": CORPUS_VERSION, "options": plain_options(options)}
+    wanted: dict[str, Any] = {"task": task, "corpus_version": CORPUS_VERSION, "options": plain_options(options)}
     for name, value in wanted.items():
         found = data.manifest.get(name)
         if found == value:

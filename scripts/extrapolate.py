@@ -97,11 +97,13 @@ def names(option: str, text: str | None) -> list[str] | None:
 
 def numbers(option: str, text: str | None, smallest: int) -> list[int] | None:
     parts = names(option, text)
-    if parts is not None and not all(part.isdigit() and int(part) >= smallest for part in parts):
+    if parts is None:
+        return None
+    if not all(part.isdigit() and int(part) >= smallest for part in parts):
         raise ValueError(
             f"{option} {text!r} is not allowed; expected whole numbers from {smallest} on, such as 16,64."
         )
-    return parts and [int(part) for part in parts]
+    return [int(part) for part in parts]
 
 
 def study(plan, workers: int | None):
