@@ -11,6 +11,7 @@ Shapes: B batch, Q queries, K keys, H heads (those not pruned), D head dimension
 import math
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -111,7 +112,7 @@ class HeadcountAttention(nn.Module):
         for projection in (self.q_proj, self.k_proj):
             projection.init_gain = config.query_key_init_gain  # type: ignore[assignment]
 
-    def forward(self, hidden_states: Tensor, **inputs) -> tuple[Tensor, Tensor | None]:
+    def forward(self, hidden_states: Tensor, **inputs: Any) -> tuple[Tensor, Tensor | None]:
         """Returns (B, Q, E) and, if asked for, the maps (B, H, Q, K). `inputs` are those of `attend`."""
         attn_output, attn_weights = self.attend(hidden_states, **inputs)
         return self.merge(attn_output), attn_weights

@@ -90,14 +90,16 @@ class HeadcountPreTrainedModel(HeadsMixin, PreTrainedModel):
             init.ones_(module.weight)
             init.zeros_(module.bias)
 
-    def gradient_checkpointing_enable(self, gradient_checkpointing_kwargs: dict | None = None, **kwargs) -> None:
+    def gradient_checkpointing_enable(self, gradient_checkpointing_kwargs: dict | None = None, **kwargs: Any) -> None:
         if (gradient_checkpointing_kwargs or {}).get("use_reentrant"):
             raise ValueError(
                 "use_reentrant=True would lose the gradients of position biases and head masks; expected False."
             )
         super().gradient_checkpointing_enable(gradient_checkpointing_kwargs, **kwargs)
 
-    def _resize_token_embeddings(self, new_num_tokens, pad_to_multiple_of=None, mean_resizing=True):
+    def _resize_token_embeddings(
+        self, new_num_tokens: int, pad_to_multiple_of: int | None = None, mean_resizing: bool = True
+    ) -> nn.Module:
         resized = super()._resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
         if self.config.is_encoder_decoder:  # transformers knows of one input table; there are two
             decoder, size = self.base_model.decoder, resized.weight.shape[0]
@@ -108,7 +110,9 @@ class HeadcountPreTrainedModel(HeadsMixin, PreTrainedModel):
                 decoder.embed_tokens = self._get_resized_embeddings(table, size, mean_resizing=mean_resizing)
         return resized
 
-    def save_pretrained(self, save_directory: str | os.PathLike, *args, push_to_hub: bool = False, **kwargs) -> None:
+    def save_pretrained(
+        self, save_directory: str | os.PathLike, *args: Any, push_to_hub: bool = False, **kwargs: Any
+    ) -> None:
         """transformers' `save_pretrained`. A model whose repository carries its own code is saved with that code."""
         hub_options = {name: kwargs.pop(name) for name in HUB_OPTIONS if name in kwargs}
         if carries_code(self.config):

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -189,7 +190,9 @@ def rows_for(values: Tensor, output: Tensor, what: str) -> Tensor:
 
 
 def _gated(plain: str) -> Callable:
-    def attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, *arguments, **options):
+    def attention(
+        module: nn.Module, query: Tensor, key: Tensor, value: Tensor, *arguments: Any, **options: Any
+    ) -> tuple[Tensor, Tensor | None]:
         kept = getattr(module, "kept_heads", None)
         bias = options.get("position_bias")
         if kept is not None and bias is not None and bias.shape[1] > query.shape[1]:
@@ -280,7 +283,7 @@ _own_gates: dict[nn.Module, list] = {}  # attention module -> [its hook, context
 def _own_gate(module: HeadcountAttention) -> Iterator[None]:
     """headcount's own models: one hook on the input of the output projection, however many contexts need it."""
 
-    def hook(projection, inputs):
+    def hook(projection: nn.Module, inputs: tuple) -> tuple[Tensor]:
         heads = inputs[0].unflatten(-1, (len(module.heads), module.head_dim))
         return (apply(module, heads).flatten(-2),)
 
@@ -297,7 +300,7 @@ def _own_gate(module: HeadcountAttention) -> Iterator[None]:
                 _own_gates.pop(module)[0].remove()
 
 
-def _forget(module: nn.Module, inputs) -> None:
+def _forget(module: nn.Module, inputs: tuple) -> None:
     active = _ACTIVE.get()
     if active is not None:
         active.seen.discard(module)
@@ -307,7 +310,7 @@ def _insist(model: PreTrainedModel, layer: AttentionLayer) -> Callable:
     """A hook after an attention layer: if its gates were not asked for, the mask was ignored, and that is an error."""
     name = type(model).__name__
 
-    def hook(module, inputs, output):
+    def hook(module: nn.Module, inputs: tuple, output: Any) -> None:
         active = _active()
         if active is None or module in active.seen:
             return

@@ -81,7 +81,7 @@ def save_pruned(model: PreTrainedModel, folder: str | os.PathLike, overwrite: bo
     return folder
 
 
-def load_pruned(folder: str | os.PathLike, **options) -> PreTrainedModel:
+def load_pruned(folder: str | os.PathLike, **options: Any) -> PreTrainedModel:
     """The model that `save_pruned` wrote; `options` are those of `from_pretrained`."""
     folder = Path(folder)
     path = folder / REMOVED
@@ -93,7 +93,7 @@ def load_pruned(folder: str | os.PathLike, **options) -> PreTrainedModel:
         return model_class.from_pretrained(folder, **options)
     names = [f"{layer}.{number}" for layer, numbers in note["removed"].items() for number in numbers]
 
-    def build(self, config, *arguments, **settings):
+    def build(self: PreTrainedModel, config: Any, *arguments: Any, **settings: Any) -> None:
         model_class.__init__(self, config, *arguments, **settings)
         prune_heads(self, names)
 
