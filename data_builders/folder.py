@@ -86,7 +86,9 @@ def check_target(folder: Path, overwrite: bool) -> None:
             )
 
 
-def _write_split(corpus, config: str, split: str, partial: Path, progress) -> tuple[int, dict[str, Counter], list]:
+def _write_split(
+    corpus: Corpus, config: str, split: str, partial: Path, progress: Callable[[str, int], None]
+) -> tuple[int, dict[str, Counter], list]:
     """The number of rows, what the corpus counts in them, and the first few."""
     (partial / config).mkdir(exist_ok=True)
     rows = 0
@@ -111,7 +113,7 @@ def _write_split(corpus, config: str, split: str, partial: Path, progress) -> tu
     return rows, tally, examples
 
 
-def parquet_writer(corpus, config: str, path: Path) -> pq.ParquetWriter:
+def parquet_writer(corpus: Corpus, config: str, path: Path) -> pq.ParquetWriter:
     """For the tables of a config; columns with few different values are written as a dictionary."""
     schema = corpus.features(config).arrow_schema
     dictionaries = [
@@ -145,7 +147,9 @@ def check_folder(folder: str | os.PathLike) -> dict:
     return manifest
 
 
-def load_folder(folder: str | os.PathLike, config: str = "default", split: str | None = None, streaming: bool = False):
+def load_folder(
+    folder: str | os.PathLike, config: str = "default", split: str | None = None, streaming: bool = False
+) -> Any:
     """`load_dataset(folder, config)` after a check that the folder is whole."""
     manifest = check_folder(folder)
     if config not in manifest["splits"]:
