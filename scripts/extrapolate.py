@@ -13,9 +13,13 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+
+if TYPE_CHECKING:
+    from ..analysis.lengths.study import LengthResults, Plan
 
 
 def main(
@@ -106,7 +110,7 @@ def numbers(option: str, text: str | None, smallest: int) -> list[int] | None:
     return [int(part) for part in parts]
 
 
-def study(plan, workers: int | None):
+def study(plan: "Plan", workers: int | None) -> "LengthResults":
     """Runs the plan under one display, and draws the figures."""
     from transformers.utils.logging import disable_progress_bar
 
@@ -130,7 +134,7 @@ def study(plan, workers: int | None):
     return found
 
 
-def show(found, as_json: bool) -> None:
+def show(found: "LengthResults", as_json: bool) -> None:
     from headcount.reports.length_table import study_table
 
     summary = found.rows["summary"]

@@ -23,7 +23,7 @@ ACCURACY = {"label": "accuracy", "scale": "linear", "percent": True, "reference"
 DIGITS = 6
 
 
-def point(row: dict, x, **more) -> dict:
+def point(row: dict, x: Any, **more: Any) -> dict:
     """A row as a point; a figure that was not measured (None) has no point and is dropped by `series`."""
     low, high = row["interval"] or (None, None)
     found = {"x": x, "y": row["value"], "low": low, "high": high, "n": row["n"] or None, **more}
