@@ -26,10 +26,20 @@ class Bart(nn.Module):
     def __init__(self):
         super().__init__()
         config = BartConfig(
-            vocab_size=ADDITION_VOCABULARY, max_position_embeddings=LENGTH, d_model=WIDTH, dropout=0.0,
-            encoder_layers=LAYERS, decoder_layers=LAYERS, encoder_attention_heads=HEADS, decoder_attention_heads=HEADS,
-            encoder_ffn_dim=FEED, decoder_ffn_dim=FEED, activation_function="relu", forced_eos_token_id=None, **TOKENS,
-        )  # fmt: skip
+            vocab_size=ADDITION_VOCABULARY,
+            max_position_embeddings=LENGTH,
+            d_model=WIDTH,
+            dropout=0.0,
+            encoder_layers=LAYERS,
+            decoder_layers=LAYERS,
+            encoder_attention_heads=HEADS,
+            decoder_attention_heads=HEADS,
+            encoder_ffn_dim=FEED,
+            decoder_ffn_dim=FEED,
+            activation_function="relu",
+            forced_eos_token_id=None,
+            **TOKENS,
+        )
         self.model = BartForConditionalGeneration(config)
 
     def forward(self, input_ids: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -44,9 +54,16 @@ class T5(nn.Module):
     def __init__(self):
         super().__init__()
         config = T5Config(
-            vocab_size=ADDITION_VOCABULARY, d_model=WIDTH, d_kv=WIDTH // HEADS, d_ff=FEED, num_layers=LAYERS,
-            num_decoder_layers=LAYERS, num_heads=HEADS, dropout_rate=0.0, **TOKENS,
-        )  # fmt: skip
+            vocab_size=ADDITION_VOCABULARY,
+            d_model=WIDTH,
+            d_kv=WIDTH // HEADS,
+            d_ff=FEED,
+            num_layers=LAYERS,
+            num_decoder_layers=LAYERS,
+            num_heads=HEADS,
+            dropout_rate=0.0,
+            **TOKENS,
+        )
         self.model = T5ForConditionalGeneration(config)
 
     forward = Bart.forward

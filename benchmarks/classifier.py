@@ -44,18 +44,34 @@ class TorchClassifier(nn.Module):
 
 
 def bert() -> nn.Module:
-    return BertForSequenceClassification(BertConfig(
-        vocab_size=103, hidden_size=128, num_hidden_layers=4, num_attention_heads=4, intermediate_size=512,
-        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, max_position_embeddings=LONGEST,
-    ))  # fmt: skip
+    return BertForSequenceClassification(
+        BertConfig(
+            vocab_size=103,
+            hidden_size=128,
+            num_hidden_layers=4,
+            num_attention_heads=4,
+            intermediate_size=512,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+            max_position_embeddings=LONGEST,
+        )
+    )
 
 
 def ours(encoding: str) -> nn.Module:
-    return HeadcountForSequenceClassification(HeadcountConfig(
-        architecture="encoder", vocab_size=103, num_hidden_layers=4, hidden_size=128, num_attention_heads=4,
-        intermediate_size=512, hidden_act="gelu", position_embedding_type=encoding,
-        **({"max_position_embeddings": LONGEST} if encoding == "learned" else {}),
-    ))  # fmt: skip
+    return HeadcountForSequenceClassification(
+        HeadcountConfig(
+            architecture="encoder",
+            vocab_size=103,
+            num_hidden_layers=4,
+            hidden_size=128,
+            num_attention_heads=4,
+            intermediate_size=512,
+            hidden_act="gelu",
+            position_embedding_type=encoding,
+            **({"max_position_embeddings": LONGEST} if encoding == "learned" else {}),
+        )
+    )
 
 
 MODELS = {

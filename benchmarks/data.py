@@ -71,9 +71,13 @@ def same_columns(a: int, b: int, digits: int) -> dict:
         carry_into.append(int(carry))
     nines = all(kind == 1 for kind in classes)
     return texts_and_numbers(a, b, digits) | {
-        "digits": digits, "carries": sum(carry_into), "longest_chain": longest,
-        "group": "nines" if nines else f"chain_{longest}", "carry_into": carry_into, "column_class": classes,
-    }  # fmt: skip
+        "digits": digits,
+        "carries": sum(carry_into),
+        "longest_chain": longest,
+        "group": "nines" if nines else f"chain_{longest}",
+        "carry_into": carry_into,
+        "column_class": classes,
+    }
 
 
 PLAIN = {"plain Python, the same columns": same_columns, "plain Python, texts and numbers": texts_and_numbers}
@@ -121,8 +125,14 @@ def plain_sortedness(rows: int, length: int) -> Callable[[Path], int]:
                 values[place], values[place + 1] = values[place + 1], values[place]
             falls = [place for place in range(length - 1) if values[place] > values[place + 1]]
             position = falls[0] if falls else -1
-            yield {"values": values, "length": length, "label": int(not falls), "kind": 2 * (number % 2),
-                   "position": position, "violations": len(falls)}  # fmt: skip
+            yield {
+                "values": values,
+                "length": length,
+                "label": int(not falls),
+                "kind": 2 * (number % 2),
+                "position": position,
+                "violations": len(falls),
+            }
 
     return lambda folder: write_rows(draw(), folder)
 
@@ -133,8 +143,14 @@ def reasoning_gym_addition(rows: int, digits: int) -> Callable[[Path], int]:
 
     def write(folder: Path) -> int:
         dataset = reasoning_gym.create_dataset(
-            "chain_sum", size=rows, seed=0, min_terms=2, max_terms=2, min_digits=digits, max_digits=digits,
-        )  # fmt: skip
+            "chain_sum",
+            size=rows,
+            seed=0,
+            min_terms=2,
+            max_terms=2,
+            min_digits=digits,
+            max_digits=digits,
+        )
         return write_rows(({name: row[name] for name in ("question", "answer")} for row in dataset), folder)
 
     return write

@@ -27,8 +27,11 @@ def measure(seconds: float) -> list[dict]:
     recipe, found = load_recipe("addition"), []
     torch.manual_seed(0)
     model = make_model(recipe).eval()
-    peers = {name: make().eval() for name, make in ADDERS.items()
-             if hasattr(make, "write") and (name not in PACKAGES or version(PACKAGES[name]))}  # fmt: skip
+    peers = {
+        name: make().eval()
+        for name, make in ADDERS.items()
+        if hasattr(make, "write") and (name not in PACKAGES or version(PACKAGES[name]))
+    }
     corpus = make_corpus(recipe)
     all_rows = split_examples(recipe, corpus, corpus.problems("test")).rows
     for batch, calls in CALLS.items():

@@ -64,11 +64,19 @@ def attained(seconds: float) -> list[dict]:
         for name, values in times.items():
             rates = [counted[name] / value for value in values]
             shares = [rate / most for rate, most in zip(rates, limit, strict=True)]
-            found.append({
-                "work": f"FLOP/s, batch {batch_size}", "way": name, "value": statistics.median(rates) / 1e9,
-                "unit": "GFLOP/s", "share_of_matrix_product": statistics.median(shares), "flops": counted[name],
-                "share_range": [min(shares), max(shares)], "rounds": len(values), "raw": values,
-            })  # fmt: skip
+            found.append(
+                {
+                    "work": f"FLOP/s, batch {batch_size}",
+                    "way": name,
+                    "value": statistics.median(rates) / 1e9,
+                    "unit": "GFLOP/s",
+                    "share_of_matrix_product": statistics.median(shares),
+                    "flops": counted[name],
+                    "share_range": [min(shares), max(shares)],
+                    "rounds": len(values),
+                    "raw": values,
+                }
+            )
     return found
 
 
@@ -84,8 +92,14 @@ def by_operator() -> list[dict]:
         events = sorted(profiled.key_averages(), key=lambda event: -event.self_cpu_time_total)
         total = sum(event.self_cpu_time_total for event in events)
         for event in events[:OPERATORS]:
-            found.append({"work": f"operators of a training step, batch 64, {name}", "way": event.key,
-                          "value": 100 * event.self_cpu_time_total / total, "unit": "%"})  # fmt: skip
+            found.append(
+                {
+                    "work": f"operators of a training step, batch 64, {name}",
+                    "way": event.key,
+                    "value": 100 * event.self_cpu_time_total / total,
+                    "unit": "%",
+                }
+            )
     return found
 
 
@@ -97,9 +111,13 @@ def growth(seconds: float) -> list[dict]:
             chosen = {"num_hidden_layers": 2, "num_attention_heads": 4, "batch": 8, "length": 64, what: size}
             batch, length = chosen.pop("batch"), chosen.pop("length")
             config = HeadcountConfig(
-                architecture="encoder", vocab_size=103, hidden_size=128, intermediate_size=512,
-                position_embedding_type="none", **chosen,
-            )  # fmt: skip
+                architecture="encoder",
+                vocab_size=103,
+                hidden_size=128,
+                intermediate_size=512,
+                position_embedding_type="none",
+                **chosen,
+            )
             model = HeadcountForSequenceClassification(config).train()
             input_ids, labels = torch.randint(3, 103, (batch, length)), torch.zeros(batch, dtype=torch.long)
 
@@ -109,11 +127,15 @@ def growth(seconds: float) -> list[dict]:
 
             ways[str(size)] = work
         medians = {name: statistics.median(values) for name, values in take_turns(ways, seconds / len(GROWTH)).items()}
-        found.append({
-            "work": "growth of cost, forward and backward", "way": f"in {what}, {sizes[0]} to {sizes[-1]}",
-            "value": slope([math.log(size) for size in sizes], [math.log(value) for value in medians.values()]),
-            "unit": "exponent", "medians": medians,
-        })  # fmt: skip
+        found.append(
+            {
+                "work": "growth of cost, forward and backward",
+                "way": f"in {what}, {sizes[0]} to {sizes[-1]}",
+                "value": slope([math.log(size) for size in sizes], [math.log(value) for value in medians.values()]),
+                "unit": "exponent",
+                "medians": medians,
+            }
+        )
     return found
 
 

@@ -176,9 +176,16 @@ def summary(way: str, own: list[dict], peers: list[dict]) -> dict:
     """Seeds are not paired, so the range is from best against worst to worst against best."""
     ours, theirs = ([run["seconds"] for run in runs] for runs in (own, peers))
     return {
-        "work": WORK, "way": way, "seconds": statistics.median(theirs), "range": [min(theirs), max(theirs)],
+        "work": WORK,
+        "way": way,
+        "seconds": statistics.median(theirs),
+        "range": [min(theirs), max(theirs)],
         "ratio": statistics.median(theirs) / statistics.median(ours),
-        "ratio_range": [min(theirs) / max(ours), max(theirs) / min(ours)], "rounds": len(theirs), "raw": theirs,
-        "compared_with": OURS, "our_seconds": ours, "reached": [run["reached"] for run in peers],
+        "ratio_range": [min(theirs) / max(ours), max(theirs) / min(ours)],
+        "rounds": len(theirs),
+        "raw": theirs,
+        "compared_with": OURS,
+        "our_seconds": ours,
+        "reached": [run["reached"] for run in peers],
         "ours_reached": [run["reached"] for run in own],
-    }  # fmt: skip
+    }

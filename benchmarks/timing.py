@@ -81,12 +81,20 @@ def compare(work: str, times: dict[str, list[float]], ours: str, per: int = 1, *
     rows = []
     for name, values in times.items():
         ratios = [value / own for value, own in zip(values, times[ours], strict=True)]
-        rows.append({
-            "work": work, "way": name, "seconds": statistics.median(values) / per,
-            "range": [min(values) / per, max(values) / per], "ratio": statistics.median(ratios),
-            "ratio_range": [min(ratios), max(ratios)], "rounds": len(values), "compared_with": ours,
-            "raw": [value / per for value in values], **facts,
-        })  # fmt: skip
+        rows.append(
+            {
+                "work": work,
+                "way": name,
+                "seconds": statistics.median(values) / per,
+                "range": [min(values) / per, max(values) / per],
+                "ratio": statistics.median(ratios),
+                "ratio_range": [min(ratios), max(ratios)],
+                "rounds": len(values),
+                "compared_with": ours,
+                "raw": [value / per for value in values],
+                **facts,
+            }
+        )
     return rows
 
 

@@ -81,9 +81,17 @@ def trainer_steps(rows: dict, batch_size: int, count: int):
         clock = Clock()
         with tempfile.TemporaryDirectory() as folder:
             options = Seq2SeqTrainingArguments(
-                folder, per_device_train_batch_size=batch_size, max_steps=count + 1, use_cpu=True, report_to=[],
-                save_strategy="no", logging_strategy="no", disable_tqdm=True, learning_rate=1e-3, adam_beta2=0.98,
-            )  # fmt: skip
+                folder,
+                per_device_train_batch_size=batch_size,
+                max_steps=count + 1,
+                use_cpu=True,
+                report_to=[],
+                save_strategy="no",
+                logging_strategy="no",
+                disable_tqdm=True,
+                learning_rate=1e-3,
+                adam_beta2=0.98,
+            )
             trainer = Seq2SeqTrainer(model=model, args=options, train_dataset=data, callbacks=[clock])
             trainer.remove_callback(PrinterCallback)
             trainer.train()

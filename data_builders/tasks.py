@@ -27,6 +27,8 @@ ARCHITECTURES = {
     "continuation": ("decoder",),  # the text itself goes on
     "label": ("encoder",),  # one class for the whole input
 }
+# Kind of task -> the share right at training lengths from which on a model counts as having learned it.
+LEARNED = {"label": 0.95, "sequence": 0.99, "continuation": 0.99}
 NOT_A_PLACE = -1
 
 

@@ -18,10 +18,25 @@ import headcount
 from headcount.analysis.stock_tasks import embedding_batch, embedding_cosine
 
 
-WHO = ["The baker", "My neighbour", "A tired nurse", "The orchestra", "Our goalkeeper", "A retired pilot",
-       "The city council", "Her youngest son", "The botanist"]  # fmt: skip
-WHAT = ["repaired the old bicycle", "forgot the keys on the train", "wrote a long letter about the storm",
-        "refused to pay the bill", "won the final against all odds", "planted two rows of beans"]  # fmt: skip
+WHO = [
+    "The baker",
+    "My neighbour",
+    "A tired nurse",
+    "The orchestra",
+    "Our goalkeeper",
+    "A retired pilot",
+    "The city council",
+    "Her youngest son",
+    "The botanist",
+]
+WHAT = [
+    "repaired the old bicycle",
+    "forgot the keys on the train",
+    "wrote a long letter about the storm",
+    "refused to pay the bill",
+    "won the final against all odds",
+    "planted two rows of beans",
+]
 WHERE = ["in the morning.", "before anyone noticed.", "because the shop was closed.", "without saying a word."]
 
 

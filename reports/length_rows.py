@@ -1,9 +1,9 @@
 """How the rows of a study of lengths are found, and what its sentences, tables and figures share."""
 
 from ..data_builders.registry import find_task
-from ..data_builders.tasks import Task
+from ..data_builders.tasks import LEARNED, Task
 from ..records.rows import Row, Rows, values_of
-from .wording import listed
+from .wording import listed, percent
 
 
 MOST = 6  # combinations that one sentence names; the table has them all
@@ -55,6 +55,11 @@ def training_lengths(rows: Rows) -> str:
     spans = list(dict.fromkeys(tuple(row["trained"]) for row in rows))
     texts = [f"{first:,} to {last:,}" if first < last else f"{last:,}" for first, last in spans]
     return f"of {listed(texts)} {unit_of(rows)}" if unit_of(rows) != "length" else f"of length {listed(texts)}"
+
+
+def learned_at(task: Task) -> str:
+    """`95 %`: the share right at the training lengths from which on a model counts as having learned its task."""
+    return percent(LEARNED[task.kind], 0)
 
 
 def unit_of(rows: Rows) -> str:

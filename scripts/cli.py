@@ -1,7 +1,10 @@
 """The command line `headcount`: puts the verbs together; a user's mistake is one sentence and exit code 2."""
 
+import functools
 import os
 import sys
+from collections.abc import Callable
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -20,9 +23,26 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 MODULES = (data, env, evaluate, extrapolate, heads, ls, prune, push, report, study, train)
-VERBS = {module.__name__.rsplit(".", 1)[1]: module for module in MODULES}
-for name, module in VERBS.items():
-    app.command(name, context_settings=getattr(module, "CONTEXT", None))(module.main)
+
+
+def saying_how_to_go_on(module: ModuleType) -> Callable[..., None]:
+    """The verb, which after Ctrl-C says what becomes of its work; typer would end it without a word."""
+
+    @functools.wraps(module.main)
+    def main(*arguments: Any, **options: Any) -> None:
+        try:
+            module.main(*arguments, **options)
+        except KeyboardInterrupt:
+            how = getattr(module, "GOES_ON", "the same command can be given again")
+            print(f"\nheadcount: interrupted; {how}", file=sys.stderr)
+            raise typer.Exit(130) from None
+
+    return main
+
+
+for module in MODULES:
+    name, settings = module.__name__.rsplit(".", 1)[1], getattr(module, "CONTEXT", None)
+    app.command(name, context_settings=settings)(saying_how_to_go_on(module))
 
 
 def print_version(wanted: bool) -> None:
@@ -56,7 +76,5 @@ def run(arguments: list[str] | None = None) -> int:
         print(f"headcount: {error.format_message().removeprefix('Invalid value: ')}", file=sys.stderr)
         return 2
     except (typer.Abort, KeyboardInterrupt):
-        verb = VERBS.get(arguments[0]) if arguments else None
-        how = getattr(verb, "GOES_ON", "the same command can be given again")
-        print(f"headcount: interrupted; {how}", file=sys.stderr)
+        print("headcount: interrupted", file=sys.stderr)
         return 130

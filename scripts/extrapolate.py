@@ -135,7 +135,7 @@ def study(plan: "Plan", workers: int | None) -> "LengthResults":
 
 
 def show(found: "LengthResults", as_json: bool) -> None:
-    from headcount.reports.length_table import study_table
+    from headcount.reports.tables.length_study import study_table
 
     summary = found.rows["summary"]
     if as_json:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .progress import progress_bar, say
+from ..records.progress import progress_bar, say
 
 
 GOES_ON = "what is finished stays; the same command goes on from there"

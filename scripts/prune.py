@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from .progress import say
+from ..records.progress import say
 
 
 GOES_ON = "nothing was written but a control that was being trained; the same command with --overwrite starts anew"

@@ -9,9 +9,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from tqdm import tqdm
-
 from ..records.files import read_json, write_json
+from ..records.progress import new_bar
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class Runner:
         self.begun: dict[str, float] = {}  # when each step was started
         work = round(sum(step.seconds for step in self.left))
         shape = "{l_bar}{bar}| {n_fmt} of {total_fmt} s of work [{elapsed}, {remaining} left{postfix}]"
-        self.bar = tqdm(total=work, bar_format=shape, disable=not sys.stderr.isatty(), file=sys.stderr)
+        self.bar = new_bar(work, bar_format=shape)
 
     def run(self) -> dict[str, str]:
         """Step -> why it failed. Steps that need a failed one are left out, the others go on; the last one is last."""
@@ -94,17 +93,11 @@ class Runner:
         start = time.perf_counter()
         running: dict[Future, Step] = {}
         with self.bar, ThreadPoolExecutor(self.workers) as pool:
-            try:
-                while self.left or running:
-                    self._start_what_can(pool, running)
-                    for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
-                        self._note(running.pop(future), *future.result())
-                    self._show(running)
-            except KeyboardInterrupt:
-                self.say(
-                    f"interrupted; everything so far is in {self.state.folder}: the same command goes on from there"
-                )
-                raise
+            while self.left or running:
+                self._start_what_can(pool, running)
+                for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
+                    self._note(running.pop(future), *future.result())
+                self._show(running)
         self.state.content["seconds"] += round(time.perf_counter() - start, 1)
         self.state.save()
         return self.failed

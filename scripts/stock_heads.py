@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .progress import progress_bar, say
+from ..records.progress import progress_bar, say
 
 
 if TYPE_CHECKING:

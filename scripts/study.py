@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..data_builders.tasks import Study, Task
     from .steps import Step
 
+GOES_ON = "what is finished stays; the same command goes on from there"
 COURSE = ("addition", "sortedness")  # heads of the first, lengths of the second: the two parts of the course work
 
 

@@ -203,16 +203,32 @@ class Handler(BaseHTTPRequestHandler):
         commit = repo and self.commit_or_refuse(repo, revision)
         if commit:
             siblings = [{"rfilename": path} for path in repo.commits[commit]]
-            self.send({"_id": "1", "id": name, "modelId": name, "author": name.split("/")[0], "sha": commit,
-                       "private": repo.private, "disabled": False, "gated": False, "downloads": 0, "likes": 0,
-                       "tags": [], "siblings": siblings, "lastModified": "2026-01-01T00:00:00.000Z",
-                       "createdAt": "2026-01-01T00:00:00.000Z"})  # fmt: skip
+            self.send(
+                {
+                    "_id": "1",
+                    "id": name,
+                    "modelId": name,
+                    "author": name.split("/")[0],
+                    "sha": commit,
+                    "private": repo.private,
+                    "disabled": False,
+                    "gated": False,
+                    "downloads": 0,
+                    "likes": 0,
+                    "tags": [],
+                    "siblings": siblings,
+                    "lastModified": "2026-01-01T00:00:00.000Z",
+                    "createdAt": "2026-01-01T00:00:00.000Z",
+                }
+            )
 
     def refs(self, kind, name):
         repo = self.repo_or_refuse(kind, name)
         if repo:
-            branches = [{"name": branch, "ref": f"refs/heads/{branch}", "targetCommit": commit}
-                        for branch, commit in repo.branches.items()]  # fmt: skip
+            branches = [
+                {"name": branch, "ref": f"refs/heads/{branch}", "targetCommit": commit}
+                for branch, commit in repo.branches.items()
+            ]
             self.send({"branches": branches, "tags": [], "converts": []})
 
     def make_branch(self, kind, name, branch):
@@ -297,8 +313,14 @@ class Handler(BaseHTTPRequestHandler):
                 del files[value["path"]]
         commit = repo.commit(revision, files, title)
         prefix = "datasets/" if repo.kind == "dataset" else ""
-        self.send({"success": True, "commitOid": commit, "commitUrl": f"{self.hub.url}/{prefix}{name}/commit/{commit}",
-                   "hookOutput": ""})  # fmt: skip
+        self.send(
+            {
+                "success": True,
+                "commitOid": commit,
+                "commitUrl": f"{self.hub.url}/{prefix}{name}/commit/{commit}",
+                "hookOutput": "",
+            }
+        )
 
     def tree(self, kind, name, revision, path=""):
         repo = self.repo_or_refuse(kind, name)
@@ -348,8 +370,13 @@ class Handler(BaseHTTPRequestHandler):
         if content is None:
             self.send({"error": "Entry not found"}, 404, {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": commit})
             return
-        headers = {"X-Repo-Commit": commit, "ETag": f'"{etag_of(path, content)}"', "Accept-Ranges": "bytes",
-                   "Content-Type": "application/octet-stream", "X-Linked-Size": str(len(content))}  # fmt: skip
+        headers = {
+            "X-Repo-Commit": commit,
+            "ETag": f'"{etag_of(path, content)}"',
+            "Accept-Ranges": "bytes",
+            "Content-Type": "application/octet-stream",
+            "X-Linked-Size": str(len(content)),
+        }
         wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
         if wanted and self.command == "GET":
             first, last = int(wanted[1]), min(int(wanted[2] or len(content)), len(content) - 1)

@@ -4,9 +4,10 @@ from pathlib import Path
 
 from headcount.analysis.heads.run_data import load_study_data
 from headcount.analysis.heads.study import ANALYSES, NEEDS, analyses_for
+from headcount.analysis.lengths.summary import summarize
 from headcount.records.files import hash_file, write_json
-from headcount.records.intervals import pooled, rate
-from headcount.records.rows import Row, Rows, row, select, values_of, write_rows
+from headcount.records.intervals import rate
+from headcount.records.rows import Row, Rows, row, write_rows
 from headcount.reports.figures.drawing import save_figure
 from headcount.reports.figures.heads import HEAD_FIGURES
 from headcount.reports.figures.sequence_lengths import draw_accuracy
@@ -151,36 +152,9 @@ def addition_lengths(reach: dict[tuple[str, int], int | None] = REACH, rows: int
     return found
 
 
-def summarize_answers(lengths: Rows) -> Rows:
-    """What a study of lengths concludes of such rows."""
-    found = []
-    for variant in values_of(lengths, "variant"):
-        for kind in TESTED:
-            own, tests = (select(lengths, variant=variant, kind=wanted) for wanted in (kind, "test"))
-            seeds = values_of(tests, "seed")
-            fitted = [each["seed"] for each in tests if each["value"] >= 0.99]
-            measured = [each for each in own if each["value"] is not None]
-            accuracy = {}
-            for length in sorted(values_of(measured, "length")):
-                here = select(measured, length=length)
-                by_seed = {str(seed): None for seed in seeds} | {str(each["seed"]): each["value"] for each in here}
-                accuracy[str(length)] = {**pooled(here), "by_seed": by_seed}
-            reach = {}
-            for seed in seeds:
-                holds = [20, *(each["length"] for each in select(measured, seed=seed) if each["value"] >= 0.99)]
-                reach[str(seed)] = max(holds) if seed in fitted else 0
-            names = ("task", "variant", "says", "pooling", "trained", "built_in")
-            about = {name: tests[0][name] for name in names} | {"kind": kind, "seeds": seeds, "learned": len(fitted)}
-            about |= {"in_distribution": pooled(tests), "accuracy": accuracy, "holds_to": reach}
-            about["seconds"] = {str(each["seed"]): each["training_seconds"] for each in tests}
-            about |= {"one_class_from": {str(seed): None for seed in seeds}, "flags": []}
-            found.append(row("summary", "exact_match", pooled(tests), decoding="free-running", **about))
-    return found
-
-
 def addition_study() -> dict[str, Rows]:
     lengths = addition_lengths()
     written = [each for each in lengths if each["value"] and each["kind"] != "test"]
     generated = [{**each, "study": "generated", "disagree": 0} for each in written]
     # As cells finish, the recipe need not come first; the summary has it there.
-    return {"lengths": lengths[14:] + lengths[:14], "summary": summarize_answers(lengths), "generated": generated}
+    return {"lengths": lengths[14:] + lengths[:14], "summary": summarize(lengths), "generated": generated}

@@ -10,20 +10,34 @@ from torch import Tensor, nn
 
 SMALL = {"vocab_size": 40, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 BERT = SMALL | {
-    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
     "max_position_embeddings": 40,
-}  # fmt: skip
+}
 BART = SMALL | {
-    "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
-    "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_position_embeddings": 40,
-    "decoder_start_token_id": 1, "forced_eos_token_id": None,
-}  # fmt: skip
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "max_position_embeddings": 40,
+    "decoder_start_token_id": 1,
+    "forced_eos_token_id": None,
+}
 T5 = SMALL | {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4, "decoder_start_token_id": 0}
 LLAMA = BERT | {"num_key_value_heads": 2}
 VISION = {
-    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48, "image_size": 8,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "image_size": 8,
     "patch_size": 4,
-}  # fmt: skip
+}
 
 
 def ids(rows: int, length: int, seed: int = 0) -> Tensor:
@@ -46,8 +60,10 @@ def image(rows: int) -> dict[str, Tensor]:
 
 
 def sound(rows: int) -> dict[str, Tensor]:
-    return {"input_features": torch.randn(rows, 8, 20, generator=torch.Generator().manual_seed(0)),
-            "decoder_input_ids": ids(rows, 5, seed=1)}  # fmt: skip
+    return {
+        "input_features": torch.randn(rows, 8, 20, generator=torch.Generator().manual_seed(0)),
+        "decoder_input_ids": ids(rows, 5, seed=1),
+    }
 
 
 def wave(rows: int) -> dict[str, Tensor]:
@@ -71,33 +87,51 @@ ARCHITECTURES = {
     "DistilBERT": Stock(
         "DistilBertForMaskedLM",
         SMALL | {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 40},
-        text, "encoder",
+        text,
+        "encoder",
     ),
     "ALBERT": Stock(
-        "AlbertForMaskedLM", BERT | {"embedding_size": 16, "inner_group_num": 1}, text, "encoder",
+        "AlbertForMaskedLM",
+        BERT | {"embedding_size": 16, "inner_group_num": 1},
+        text,
+        "encoder",
         "its layers share their weights: a head is masked in all of them at once",
     ),
     "ELECTRA": Stock("ElectraForMaskedLM", BERT | {"embedding_size": 16}, text, "encoder"),
     "DeBERTa-v2": Stock(
-        "DebertaV2ForMaskedLM", BERT, text, "",
+        "DebertaV2ForMaskedLM",
+        BERT,
+        text,
+        "",
         "computes its attention itself, not through the attention interface; a clear error",
     ),
     "ViT": Stock("ViTForImageClassification", VISION, image, "encoder"),
     "CLIP": Stock(
         "CLIPModel",
         {"text_config": BERT, "vision_config": VISION, "projection_dim": 16},
-        lambda rows: text(rows) | image(rows), "text, vision",
+        lambda rows: text(rows) | image(rows),
+        "text, vision",
     ),
     "Whisper": Stock(
         "WhisperForConditionalGeneration",
         BART | {"num_mel_bins": 8, "max_source_positions": 10, "max_target_positions": 40},
-        sound, "encoder, decoder",
+        sound,
+        "encoder, decoder",
     ),
     "Wav2Vec2": Stock(
         "Wav2Vec2ForCTC",
-        BERT | {"conv_dim": (16, 16), "conv_stride": (5, 4), "conv_kernel": (10, 4), "num_feat_extract_layers": 2,
-                "num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2, "feat_extract_norm": "layer"},
-        wave, "encoder",
+        BERT
+        | {
+            "conv_dim": (16, 16),
+            "conv_stride": (5, 4),
+            "conv_kernel": (10, 4),
+            "num_feat_extract_layers": 2,
+            "num_conv_pos_embeddings": 4,
+            "num_conv_pos_embedding_groups": 2,
+            "feat_extract_norm": "layer",
+        },
+        wave,
+        "encoder",
     ),
     "BART": Stock("BartForConditionalGeneration", BART, pair, "encoder, decoder"),
     "mBART": Stock("MBartForConditionalGeneration", BART, pair, "encoder, decoder"),
@@ -109,16 +143,14 @@ ARCHITECTURES = {
         "GPT2LMHeadModel", SMALL | {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 40}, text, "decoder"
     ),
     "GPT-NeoX": Stock("GPTNeoXForCausalLM", BERT, text, "decoder"),
-    "OPT": Stock(
-        "OPTForCausalLM", BERT | {"ffn_dim": 48, "word_embed_proj_dim": 32}, text, "decoder"
-    ),
+    "OPT": Stock("OPTForCausalLM", BERT | {"ffn_dim": 48, "word_embed_proj_dim": 32}, text, "decoder"),
     "Llama": Stock("LlamaForCausalLM", LLAMA, text, "decoder", "grouped-query attention"),
     "Mistral": Stock("MistralForCausalLM", LLAMA, text, "decoder", "grouped-query attention"),
     "Qwen2": Stock("Qwen2ForCausalLM", LLAMA, text, "decoder", "grouped-query attention"),
     "Qwen3": Stock("Qwen3ForCausalLM", LLAMA | {"head_dim": 8}, text, "decoder", "grouped-query attention"),
     "Gemma": Stock("GemmaForCausalLM", LLAMA | {"head_dim": 8}, text, "decoder", "grouped-query attention"),
     "Phi": Stock("PhiForCausalLM", LLAMA, text, "decoder"),
-}  # fmt: skip
+}
 MASKED = [name for name, stock in ARCHITECTURES.items() if stock.stacks]
 
 

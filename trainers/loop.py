@@ -25,7 +25,6 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from accelerate.utils import DistributedType
 from torch import Tensor, nn
-from tqdm.auto import tqdm
 
 from ..data_builders.corpus import Corpus
 from ..data_builders.folder import open_folder
@@ -34,6 +33,7 @@ from ..data_builders.vocabulary import IGNORED
 from ..records.files import write_json, write_text
 from ..records.intervals import rate
 from ..records.locks import alone_in
+from ..records.progress import new_bar
 from ..records.provenance import provenance
 from ..records.rows import Row, read_rows, results_path, row, write_rows
 from ..records.run_folder import METRICS, PROVENANCE
@@ -220,7 +220,7 @@ def run(recipe: Recipe, options: RunOptions, accelerator: Accelerator, say: Call
         accelerator.init_trackers("headcount", config={"recipe": recipe.name, "seed": training.seed})
 
     log = MetricsLog(folder, start) if main else None
-    bar = tqdm(total=steps, initial=start, unit="step", disable=not (main and sys.stderr.isatty()), file=sys.stderr)
+    bar = new_bar(steps, "step", shown=main, initial=start)
     prepared.train()
     clock, done = time.perf_counter(), start
     with Stopper() as stopper, bar:

@@ -4,8 +4,7 @@ import sys
 import time
 from types import TracebackType
 
-from tqdm import tqdm
-
+from ...records.progress import new_bar
 from .pool import Outcome
 
 
@@ -13,7 +12,7 @@ class Display:
     """`show` is the `progress` of a study; everything goes to standard error."""
 
     def __init__(self, total: int, workers: int):
-        self.bar = tqdm(total=total, unit="cell", file=sys.stderr, disable=not sys.stderr.isatty())
+        self.bar = new_bar(total, "cell")
         self.total, self.started = total, time.monotonic()
         self.said: set[str] | None = None
         print(f"{total} cells, {workers} at a time", file=sys.stderr)

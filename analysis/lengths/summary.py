@@ -4,14 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from ...data_builders.registry import find_task
-from ...data_builders.tasks import Task
+from ...data_builders.tasks import LEARNED, Task
 from ...records.intervals import pooled
 from ...records.rows import Row, Rows, row, select
 from ...trainers.recipe import load_variants
 
 
-# Kind of task -> the share right at training lengths from which on a model counts as having learned it.
-LEARNED = {"label": 0.95, "sequence": 0.99, "continuation": 0.99}
 HOLDS = 0.99
 WHOLE = "test"  # the held-out split of all training lengths
 NEVER_LEARNED = "never learned in distribution"

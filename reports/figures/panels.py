@@ -1,6 +1,7 @@
 """What the figures of a study of lengths share: groups of rows, a grid of panels, lines with their intervals."""
 
 import math
+import textwrap
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -12,6 +13,7 @@ from .drawing import COLORS, DASHES, MARKERS, new_figure, tidy
 
 
 COLUMNS = 4
+TITLE_WIDTH = 100  # characters that fit over a single panel
 
 
 def by(rows: Rows, *keys: str) -> dict[tuple, Rows]:
@@ -64,7 +66,8 @@ def built_in_words(rows: Rows) -> str:
         name if count == len(variants) else f"{name} ({count} of {len(variants)} variants)"
         for name, count in sorted(counts.items())
     ]
-    return f"built in by hand: {', '.join(words)}" if words else "nothing built in by hand"
+    text = f"built in by hand: {', '.join(words)}" if words else "nothing built in by hand"
+    return textwrap.fill(text, TITLE_WIDTH)
 
 
 def as_percent(rows: Rows) -> Rows:

@@ -6,6 +6,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ...data_builders.tasks import LEARNED
 from ...records.rows import Rows, only, select, values_of
 from ..findings.sequence_lengths import WHOLE
 from ..length_rows import as_in_summary, task_of_rows
@@ -15,7 +16,6 @@ from .panels import as_percent, built_in_words, by, line, panels, unique_handles
 
 TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 TICK_SIZE = 8
-FITTED = 0.99  # at the training lengths
 OTHER = "other"  # keys that are of no use
 
 
@@ -49,7 +49,8 @@ def draw_accuracy(rows: Rows) -> Figure:
     kinds = [kind for kind in task.classes if kind in values_of(rows, "kind")]
     lengths = sorted({row["length"] for row in rows})
     # A single panel is as wide as the title.
-    figure, axes = panels(variants, max(3.0, 7.2 / len(variants)), sharex=True, sharey=True)
+    width, height = max(3.0, 7.2 / len(variants)), 2.5 + 0.1 * len(kinds)  # with room for the sentences of the classes
+    figure, axes = panels(variants, width, height, sharex=True, sharey=True)
     for axis, variant in zip(axes, variants, strict=True):
         own = [row for row in rows if row["variant"] == variant]
         first, last = own[0]["trained"]
@@ -65,14 +66,15 @@ def draw_accuracy(rows: Rows) -> Figure:
                     linewidth=0.6 + 0.5 * (len(kinds) - number), markersize=3 + 0.7 * (len(kinds) - number)
                 )
         tested = [row["value"] for row in select(own, kind="test")]
-        if tested and max(tested) < FITTED:
+        if tested and max(tested) < LEARNED[task.kind]:
             axis.text(0.97, 0.5, "never fitted\nin distribution", ha="right", fontsize=8, transform=axis.transAxes)
         length_axis(axis, [lengths[0] // 2, *lengths], task.texts.length)
         axis.set_ylim(-3, 103)
         axis.tick_params(labelbottom=True, labelleft=True)
     figure.supylabel("exact match, free-running, %", fontsize=9)
     handles, labels = unique_handles(axes[0])
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
+    ncols = 2 if len(variants) > 3 else 1
+    figure.legend(handles, labels, loc="outside lower center", ncols=ncols, fontsize=8, frameon=False)
     figure.suptitle(
         f"{task.texts.short_title} beyond the training length; one line per seed, 95 % intervals\n"
         f"grey: trained; first point: held-out {task.texts.problems} of those lengths\n{built_in_words(rows)}",
@@ -84,11 +86,10 @@ def draw_accuracy(rows: Rows) -> Figure:
 def draw_dilution(lengths: Rows, columns: Rows) -> Figure:
     """Smallest margin of an answer, attention entropy and weight outside of what is useful, by length."""
     task = task_of_rows(lengths)
-    kind = (
-        task.hardest[-1] if task.hardest else next(iter(task.classes))
-    )  # the one that is most like the held-out rows
-    titles = ["smallest logit margin of an answer", "attention entropy / log keys", "weight on other keys"]
-    figure, axes = panels(titles, 4.0, 3.4)
+    kind = [*task.classes, *task.hardest][-1]  # the easiest, which is most like the held-out problems
+    titles = ["smallest logit margin of an answer"]
+    titles += ["attention entropy / log keys", "weight on other keys"] if columns else []
+    figure, axes = panels(titles, 4.0 if columns else 7.2, 3.4)
     variants = [variant for (variant,) in by(lengths, "variant")]
     axes[0].axhline(0, color="#666666", lw=0.8, ls=":")
     for number, variant in enumerate(variants):
@@ -96,8 +97,8 @@ def draw_dilution(lengths: Rows, columns: Rows) -> Figure:
         for series in by([row for row in own if row["kind"] in ("test", kind)], "seed").values():
             line(axes[0], [{**row, **row["margin"]} for row in series], number, variant)
         heads = select(columns, variant=variant)
-        entropy, other = select(heads, metric="entropy_share"), select(heads, metric="weight", reads="other")
-        for axis, chosen in ((axes[1], entropy), (axes[2], other)):
+        spread = [select(heads, metric="entropy_share"), select(heads, metric="weight", reads=OTHER)]
+        for axis, chosen in zip(axes[1:], spread, strict=False):
             for series in by(chosen, "seed").values():
                 line(axis, mean_over_heads(series), number, variant)
     every = sorted({row["length"] for row in lengths})
@@ -109,9 +110,9 @@ def draw_dilution(lengths: Rows, columns: Rows) -> Figure:
     handles, labels = unique_handles(axes[0])
     figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=7.5, frameon=False)
     figure.suptitle(
-        f"What is left of a decision as {task.texts.problems} grow; class {kind}, one line per seed, mean over heads\n"
-        "left: below zero the answer is wrong, band: 95 % interval of the mean; first point: held-out "
-        f"{task.texts.problems} of the training lengths\n{built_in_words(lengths)}",
+        f"What is left of a decision as {task.texts.problems} grow; class {kind}, a line per seed, mean over heads\n"
+        "margin: below zero the answer is wrong, band: 95 % interval of the mean\n"
+        f"first point: held-out {task.texts.problems} of the training lengths\n{built_in_words(lengths)}",
         fontsize=9,
     )
     return figure
@@ -150,7 +151,7 @@ def draw_heads(rows: Rows) -> Figure:
     note = f" ({task.texts.difference_note})" if task.texts.difference_note else ""
     figure.suptitle(
         f"The algorithm: what each head reads while a place is written ({rows[0]['variant']}, seed {seed})\n"
-        f"bias by difference of position ids{note}; {built_in_words(rows)}",
+        f"bias by difference of position ids{note}\n{built_in_words(rows)}",
         fontsize=9,
     )
     return figure

@@ -4,12 +4,9 @@ Each function: rows of one analysis and their file -> findings. They tell of the
 """
 
 from ...records.rows import Rows, select
-from ..length_rows import MOST, cell, hardest_kind, longest_tested, task_of_rows
+from ..length_rows import MOST, cell, hardest_kind, learned_at, longest_tested, task_of_rows
 from ..wording import Finding, counted, listed, share
 from .mathematics import mathematics_holds
-
-
-LEARNED = "95 %"  # at the training lengths, from which on a classifier counts as having learned its task
 
 
 def kind_of(rows: Rows) -> str:
@@ -26,7 +23,8 @@ def learned_in_distribution(rows: Rows, source: str) -> list[Finding]:
     never = [row for row in measured if row["learned"] == 0]
     text = (
         f"Before it can go far, a model must learn at all: on {kind_of(rows)}, {len(always)} of "
-        f"{len(rows)} combinations of encoding and pooling reach {LEARNED} at the training lengths in every seed"
+        f"{len(rows)} combinations of encoding and pooling reach {learned_at(task_of_rows(rows))} at the "
+        "training lengths in every seed"
     )
     if always:
         text += f" ({listed([cell(row) for row in always], MOST)})"

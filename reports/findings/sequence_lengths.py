@@ -6,7 +6,16 @@ never compared there.
 """
 
 from ...records.rows import Row, Rows
-from ..length_rows import MOST, cell, cells_of, longest_tested, task_of_rows, training_lengths, unit_of
+from ..length_rows import (
+    MOST,
+    cell,
+    cells_of,
+    learned_at,
+    longest_tested,
+    task_of_rows,
+    training_lengths,
+    unit_of,
+)
 from ..wording import Finding, apart, counted, listed, percent, share
 from .mathematics import mathematics_holds
 
@@ -52,7 +61,7 @@ def fitted_in_distribution(rows: Rows, source: str) -> list[Finding]:
     never = [name for name, own in measured.items() if own[0]["learned"] == 0]
     text = (
         f"Before it can go far, a model must fit: {len(always)} of {counted(len(variants), 'variant')} "
-        f"{'reaches' if len(always) == 1 else 'reach'} 99 % exact match on held-out "
+        f"{'reaches' if len(always) == 1 else 'reach'} {learned_at(task_of_rows(rows))} exact match on held-out "
         f"{problems_of(rows)} {training_lengths(rows)} in every seed"
     )
     if always:

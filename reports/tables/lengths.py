@@ -2,7 +2,7 @@
 
 from ...data_builders.tasks import Task
 from ...records.rows import Row, Rows, select, values_of
-from ..length_rows import as_in_summary, kinds_in_order, training_lengths
+from ..length_rows import as_in_summary, kinds_in_order, learned_at, training_lengths
 from ..study import Part, task_of
 from ..wording import counted
 from .table import NOTHING, Table, by_hand, make_table, with_interval
@@ -63,8 +63,8 @@ def learned(row: Row, unknown: str) -> str:
 def label_note(rows: Rows, lengths: list[str], task: Task) -> str:
     return (
         f"Accuracy on {rows[0]['kind']} {task.texts.kind_noun} with its 95 % interval, pooled over {seeds_of(rows)}; "
-        f"classes are balanced: 50 % is chance. n by length: {sizes(rows, lengths)}. Learned: seeds with 95 % at the "
-        "training lengths."
+        f"classes are balanced: 50 % is chance. n by length: {sizes(rows, lengths)}. Learned: seeds with "
+        f"{learned_at(task)} at the training lengths."
     )
 
 
@@ -74,8 +74,8 @@ def answer_note(rows: Rows, lengths: list[str], task: Task) -> str:
         f"Exact match, free-running, with its 95 % interval, by {unit}, pooled over {seeds_of(rows)}. A seed with "
         f"nothing right at one length is not measured at longer ones and does not count there; {NOTHING}: no seed "
         f"was. n by length: {sizes(rows, lengths)}. Held out: {problems} {training_lengths(rows)}, kept out of "
-        "training. Fitted: seeds with 99 % there; one below never fitted, which says nothing about longer "
-        f"{problems}. Holds to: the most {unit} up to which every length is at 99 % or more."
+        f"training. Fitted: seeds with {learned_at(task)} there; one below never fitted, which says nothing about "
+        f"longer {problems}. Holds to: the most {unit} up to which every length is at 99 % or more."
     )
 
 

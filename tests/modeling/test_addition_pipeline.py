@@ -54,8 +54,10 @@ def test_answers_are_what_the_model_generates(architecture, order):
         tokenizer, prompt = pipe.tokenizer, "07+85" + ("=" if architecture == "decoder" else "")
         inputs = tokenizer(prompt, return_tensors="pt")
         tokens = pipe.model.generate(**inputs, max_new_tokens=4, do_sample=False)[0]
-        text = tokenizer.decode(tokens[1 if architecture == "encoder-decoder" else inputs["input_ids"].shape[1] :],
-                                skip_special_tokens=True)  # fmt: skip
+        text = tokenizer.decode(
+            tokens[1 if architecture == "encoder-decoder" else inputs["input_ids"].shape[1] :],
+            skip_special_tokens=True,
+        )
         text = text[::-1] if order == "reversed" else text
         expected = str(int(text)) if text.isdigit() else text
         assert pipe("7+85") == expected
@@ -140,9 +142,14 @@ def test_models_and_options_that_do_not_fit_are_refused():
 def test_text_classification_serves_sortedness():
     torch.manual_seed(0)
     config = headcount.HeadcountConfig(
-        architecture="encoder", vocab_size=103, hidden_size=32, num_attention_heads=2, intermediate_size=32,
-        id2label={0: "unsorted", 1: "sorted"}, label2id={"unsorted": 0, "sorted": 1},
-    )  # fmt: skip
+        architecture="encoder",
+        vocab_size=103,
+        hidden_size=32,
+        num_attention_heads=2,
+        intermediate_size=32,
+        id2label={0: "unsorted", 1: "sorted"},
+        label2id={"unsorted": 0, "sorted": 1},
+    )
     model = headcount.HeadcountForSequenceClassification(config).eval()
     tokenizer = make_tokenizer(SORTEDNESS)
     answer = pipeline("text-classification", model=model, tokenizer=tokenizer)("3 17 17 42")

@@ -20,9 +20,11 @@ from headcount.modeling.remote_code import AUTO_CLASSES, flat_sources, flatten_i
 
 ROOT = Path(__file__).parent.parent.parent
 PROJECT_FILES = {
-    path.name: path for folder in ("configuration", "modeling") for path in (ROOT / folder).glob("*.py")
+    path.name: path
+    for folder in ("configuration", "modeling")
+    for path in (ROOT / folder).glob("*.py")
     if path.name != "__init__.py"
-}  # fmt: skip
+}
 
 
 def publish(model, folder) -> Path:

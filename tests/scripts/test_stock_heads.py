@@ -25,9 +25,13 @@ def save(model, folder):
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     model.save_pretrained(folder)
     PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", eos_token="[EOS]", unk_token="[UNK]", model_max_length=30,
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        eos_token="[EOS]",
+        unk_token="[UNK]",
+        model_max_length=30,
         model_input_names=["input_ids", "attention_mask"],
-    ).save_pretrained(folder)  # fmt: skip
+    ).save_pretrained(folder)
     return folder
 
 
@@ -42,14 +46,26 @@ def table(path, rows):
 
 
 CASES = {
-    "text-classification": (lambda: bert(BertForSequenceClassification, num_labels=3),
-                            [{"text": text, "label": i % 3} for i, text in enumerate(TEXTS)], "accuracy_drop", 8),
-    "text2text": (lambda: make_stock("T5"),
-                  [{"input": text, "target": f"w{i}"} for i, text in enumerate(TEXTS)], "exact_match_drop", 24),
-    "text-generation": (lambda: make_stock("GPT-2"), [{"text": text} for text in TEXTS],
-                        "token_log_likelihood_drop", 8),
+    "text-classification": (
+        lambda: bert(BertForSequenceClassification, num_labels=3),
+        [{"text": text, "label": i % 3} for i, text in enumerate(TEXTS)],
+        "accuracy_drop",
+        8,
+    ),
+    "text2text": (
+        lambda: make_stock("T5"),
+        [{"input": text, "target": f"w{i}"} for i, text in enumerate(TEXTS)],
+        "exact_match_drop",
+        24,
+    ),
+    "text-generation": (
+        lambda: make_stock("GPT-2"),
+        [{"text": text} for text in TEXTS],
+        "token_log_likelihood_drop",
+        8,
+    ),
     "feature-extraction": (lambda: bert(BertModel), [{"text": text} for text in TEXTS], "embedding_cosine_drop", 8),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("task", CASES)

@@ -1,8 +1,9 @@
 """How far variants go, for tasks that answer with a sequence: on every class, and only of those that fitted."""
 
 import pytest
-from small_study import addition_lengths, addition_study, summarize_answers
+from small_study import addition_lengths, addition_study
 
+from headcount.analysis.lengths.summary import summarize
 from headcount.records.rows import Rows
 from headcount.reports.findings.sequence_lengths import (
     against_the_whole,
@@ -15,7 +16,7 @@ from headcount.reports.length_rows import training_lengths
 
 
 def summed(reach: dict, rows: int = 100) -> Rows:
-    return summarize_answers(addition_lengths(reach, rows))
+    return summarize(addition_lengths(reach, rows))
 
 
 def test_how_far_addition_goes():

@@ -1,8 +1,8 @@
 """The summary of a length study as a table of text, for any task."""
 
-from ..data_builders.registry import find_task
-from ..records.rows import Rows, values_of
-from .wording import percent
+from ...data_builders.registry import find_task
+from ...records.rows import Rows, values_of
+from ..wording import percent
 
 
 def study_table(summary: Rows) -> str:

@@ -3,7 +3,7 @@
 from headcount.analysis.lengths.summary import summarize
 from headcount.records.intervals import rate
 from headcount.records.rows import row
-from headcount.reports.length_table import study_table
+from headcount.reports.tables.length_study import study_table
 
 
 def length_row(task, metric, kind, length, right, trained, **about):
