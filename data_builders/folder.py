@@ -44,9 +44,22 @@ def write_folder(
     """Writes the corpus of `options` to `folder` and returns its manifest.
 
     Everything is written to a hidden folder beside it, which takes the place of `folder` at the very end, so that
-    there is never a half-written one. One chunk of rows is in memory at a time. `progress` hears of every chunk.
+    there is never a half-written one. One chunk of rows is in memory at a time.
 
-    >>> write_folder("addition", AdditionOptions(seed=1), "addition-data")  # doctest: +SKIP
+    >>> import headcount
+    >>> options = headcount.TASKS["reverse"].options(train=50, validation=10, test=10)
+    >>> headcount.write_folder("reverse", options, "reverse-data")["splits"]
+    {'default': {'train': 50, 'validation': 10, 'test': 10}}
+
+    Args:
+        task: a task or its name.
+        options: what the splits are made from: an instance of the task's `options`.
+        folder: a new or empty one.
+        overwrite: replace a corpus that is there.
+        progress: hears of every chunk: of which split, and how many rows.
+
+    Returns:
+        The manifest: task, options, rows of every split, and the SHA-256 of every file.
     """
     folder, task = Path(folder), find_task(task) if isinstance(task, str) else task
     corpus = task.splits(options)
@@ -150,7 +163,23 @@ def check_folder(folder: str | os.PathLike) -> dict:
 def load_folder(
     folder: str | os.PathLike, config: str = "default", split: str | None = None, streaming: bool = False
 ) -> Any:
-    """`load_dataset(folder, config)` after a check that the folder is whole."""
+    """`load_dataset(folder, config)` after a check that the folder is whole.
+
+    >>> import headcount
+    >>> options = headcount.TASKS["reverse"].options(train=50, validation=10, test=10)
+    >>> manifest = headcount.write_folder("reverse", options, "reverse-data")
+    >>> headcount.load_folder("reverse-data", split="train").num_rows
+    50
+
+    Args:
+        folder: what `write_folder` or `headcount data` wrote.
+        config: one of its configs.
+        split: one of its splits; by default all of them.
+        streaming: read rows as they are asked for.
+
+    Returns:
+        What `datasets.load_dataset` gives: a dataset, or one for every split.
+    """
     manifest = check_folder(folder)
     if config not in manifest["splits"]:
         raise ValueError(f"{folder} has no config {config!r}; expected one of {', '.join(manifest['splits'])}.")

@@ -57,6 +57,8 @@ def mean_loss(logits: Tensor, labels: Tensor, num_items: Tensor | int | None) ->
 
 
 class HeadcountPreTrainedModel(HeadsMixin, PreTrainedModel):
+    """What all models share: the config, how weights start, heads by name, how a model is saved."""
+
     config: HeadcountConfig
     config_class = HeadcountConfig
     base_model_prefix = "model"
@@ -148,6 +150,10 @@ class HeadcountModel(HeadcountPreTrainedModel):
     """The stacks without a head: an encoder, a decoder, or both, as `config.architecture` says.
 
     Gives `Seq2SeqModelOutput` with both stacks, `StackOutput` with one.
+
+    >>> model = HeadcountModel(HeadcountConfig(architecture="encoder", hidden_size=16))
+    >>> model(torch.tensor([[5, 6, 7]])).last_hidden_state.shape
+    torch.Size([1, 3, 16])
     """
 
     _tied_weights_keys: dict[str, str] | None = {"decoder.embed_tokens.weight": "encoder.embed_tokens.weight"}
@@ -277,7 +283,12 @@ class LanguageModelHead(HeadcountPreTrainedModel, HeadcountGenerationMixin):
 
 
 class HeadcountForConditionalGeneration(LanguageModelHead):
-    """Encoder-decoder that writes an answer: addition as sequence to sequence."""
+    """Encoder-decoder that writes an answer: addition as sequence to sequence.
+
+    >>> model = HeadcountForConditionalGeneration(HeadcountConfig())
+    >>> model(torch.tensor([[5, 6, 2]]), labels=torch.tensor([[6, 5, 2]])).logits.shape
+    torch.Size([1, 3, 16])
+    """
 
     architectures_served = ("encoder-decoder",)
     _tied_weights_keys = {"lm_head.weight": "model.encoder.embed_tokens.weight"}
@@ -338,7 +349,12 @@ class HeadcountForConditionalGeneration(LanguageModelHead):
 
 
 class HeadcountForCausalLM(LanguageModelHead):
-    """Decoder only: continues its prompt."""
+    """Decoder only: continues its prompt.
+
+    >>> model = HeadcountForCausalLM(HeadcountConfig(architecture="decoder"))
+    >>> model.generate(torch.tensor([[1, 5]]), max_new_tokens=2, min_new_tokens=2).shape
+    torch.Size([1, 4])
+    """
 
     architectures_served = ("decoder",)
     _tied_weights_keys = {"lm_head.weight": "model.decoder.embed_tokens.weight"}
@@ -383,7 +399,12 @@ class HeadcountForCausalLM(LanguageModelHead):
 
 
 class HeadcountForSequenceClassification(HeadcountPreTrainedModel):
-    """Encoder, pooling and a linear classifier: "is this sequence sorted?"."""
+    """Encoder, pooling and a linear classifier: "is this sequence sorted?".
+
+    >>> model = HeadcountForSequenceClassification(HeadcountConfig(architecture="encoder", pooling_type="max"))
+    >>> model(torch.tensor([[5, 6, 7]])).logits.shape
+    torch.Size([1, 2])
+    """
 
     architectures_served = ("encoder",)
 

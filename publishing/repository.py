@@ -73,8 +73,6 @@ def stage_run(
 
     Returns:
         The files by their path in the repository; nothing is sent.
-
-    >>> stage_run(Path("runs/addition"), "alice/addition", work).files["README.md"]
     """
     from ..data_builders.card import command_of
     from ..data_builders.tokenization import HeadcountTokenizer

@@ -75,8 +75,11 @@ def built_in_names(run: Run) -> list[str]:
 def read_study(folder: Path) -> Study:
     """Everything below the folder that a report can show; raises where there is nothing or a file is broken.
 
-    >>> study = read_study(Path("runs/study"))
-    >>> study.heads.get("ablation")
+    >>> import headcount
+    >>> tiny = ["training.steps=2", "model.num_hidden_layers=1", "model.num_attention_heads=2", "model.hidden_size=16"]
+    >>> run = headcount.train("reverse", "runs/tiny", settings=tiny)
+    >>> [run.name for run in read_study(run.folder).runs]
+    ['tiny']
     """
     if not folder.is_dir():
         raise ValueError(f"{folder} is not a folder; expected a study, or a run of headcount train.")

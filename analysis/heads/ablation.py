@@ -56,9 +56,16 @@ def ablate(
 ) -> Rows:
     """What any transformers model loses without each of its heads, the one that costs most first.
 
-    >>> rows = headcount.ablate(model, batches, metric=lambda outputs, batch: outputs.logits[:, 0, 7])
+    >>> import headcount, torch
+    >>> config = headcount.HeadcountConfig(num_hidden_layers=1, num_attention_heads=2)
+    >>> model = headcount.HeadcountForConditionalGeneration(config)
+    >>> batch = {"input_ids": torch.tensor([[5, 6, 2]]), "labels": torch.tensor([[6, 5, 2]])}
+    >>> rows = headcount.ablate(model, batch, metric=lambda outputs, batch: outputs.logits[:, 0, 7])
+    >>> len(rows), rows[0]["rank"], rows[0]["mode"]
+    (6, 1, 'zero')
 
     Args:
+        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
         batches: one batch, a tensor of input ids, a list of either, or a DataLoader.
         metric: a function of outputs and batch that gives one value per example, the higher the better; or an
             `evaluate` metric; without one, the share of examples with every label right, and the rise of the loss.

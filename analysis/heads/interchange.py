@@ -46,9 +46,18 @@ def interchange(
 ) -> Rows:
     """What becomes of the run on the base if sites take their output from the run on the source.
 
-    >>> rows = headcount.interchange(model, base, source, ["decoder.1.cross.0", ["decoder.0.mlp", "decoder.1.mlp"]])
+    >>> import headcount, torch
+    >>> config = headcount.HeadcountConfig(num_hidden_layers=1, num_attention_heads=2)
+    >>> model = headcount.HeadcountForConditionalGeneration(config)
+    >>> base, source = torch.tensor([[5, 6, 2]]), torch.tensor([[7, 8, 2]])
+    >>> wrap = lambda ids: {"input_ids": ids, "labels": torch.tensor([[6, 5, 2]])}
+    >>> metric = lambda outputs, batch: outputs.logits[:, 0, 7]
+    >>> sites = ["decoder.0.cross.0", ["encoder.0.mlp", "decoder.0.mlp"]]
+    >>> [row["site"] for row in headcount.interchange(model, wrap(base), wrap(source), sites, metric)]
+    ['none', 'decoder.0.cross.0', 'encoder.0.mlp + decoder.0.mlp']
 
     Args:
+        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
         base: one batch, a tensor of input ids, a list of either, or a DataLoader.
         source: as the base and of the same shapes; the source of each example is in its row.
         sites: names of sites, or lists of names that are changed together.

@@ -51,11 +51,16 @@ class AttentionMaps(Mapping[str, Tensor]):
 def attention_maps(model: PreTrainedModel, batch: Batch) -> AttentionMaps:
     """Where every head looks, for one call of the model on the batch.
 
-    >>> maps = headcount.attention_maps(model, inputs)
-    >>> maps["decoder.1.cross"].shape, maps["decoder.1.cross.0"].shape
-    (torch.Size([3, 4, 5, 9]), torch.Size([3, 5, 9]))
+    >>> import headcount, torch
+    >>> config = headcount.HeadcountConfig(num_hidden_layers=1, num_attention_heads=2)
+    >>> model = headcount.HeadcountForConditionalGeneration(config)
+    >>> batch = {"input_ids": torch.tensor([[5, 6, 7, 2]]), "labels": torch.tensor([[6, 5, 2]])}
+    >>> maps = headcount.attention_maps(model, batch)
+    >>> maps["decoder.0.cross"].shape, maps["decoder.0.cross.1"].shape
+    (torch.Size([1, 2, 3, 4]), torch.Size([1, 3, 4]))
 
     Args:
+        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
         batch: the model's inputs by name, or a tensor of input ids; decoder inputs are made from labels.
 
     Returns:

@@ -49,10 +49,16 @@ def sweep(
 ) -> Outcomes:
     """The outcome of every intervention on every example; the intact model comes first.
 
-    >>> outcomes = sweep(model, batch, [Intervention([head]) for head in headcount.list_heads(model)])
+    >>> from headcount import HeadcountConfig, HeadcountForConditionalGeneration
+    >>> model = HeadcountForConditionalGeneration(HeadcountConfig(num_hidden_layers=1, num_attention_heads=2))
+    >>> batch = {"input_ids": torch.tensor([[5, 6, 2]]), "labels": torch.tensor([[6, 5, 2]])}
+    >>> outcomes = sweep(model, batch, [Intervention((head,)) for head in model.list_heads()])
     >>> intact, without_head = outcomes.right[0], outcomes.right[1:]
+    >>> without_head.shape
+    (6, 1)
 
     Args:
+        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
         batches: one batch, a tensor of input ids, a list of either, or a DataLoader.
         interventions: sets of sites with gates and replacements.
         metric: a function of outputs and batch that gives one value per example, the higher the better, or an

@@ -46,8 +46,16 @@ class AttentionLayer:
 def list_heads(model: PreTrainedModel) -> list[Head]:
     """The names of all heads that are there, in the order of computation; each knows its stack, layer, kind, number.
 
-    >>> headcount.list_heads(GPT2Model(GPT2Config(n_layer=2, n_head=2)))
+    >>> import headcount
+    >>> from transformers import GPT2Config, GPT2Model
+    >>> headcount.list_heads(GPT2Model(GPT2Config(n_layer=2, n_head=2, n_embd=8)))
     ['decoder.0.self.0', 'decoder.0.self.1', 'decoder.1.self.0', 'decoder.1.self.1']
+
+    Args:
+        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
+
+    Returns:
+        `Head`s: strings with `stack`, `layer`, `kind` and `number`, which are those of the unpruned model.
     """
     return [Head(f"{layer.name}.{head}") for layer in attention_layers(model).values() for head in layer.heads]
 
@@ -55,7 +63,8 @@ def list_heads(model: PreTrainedModel) -> list[Head]:
 def as_heads(model: PreTrainedModel, heads: Iterable[HeadName]) -> list[Head]:
     """Heads that are there, from names or, where the model has one stack and kind, `(layer, head)` tuples.
 
-    >>> as_heads(GPT2Model(GPT2Config(n_layer=2, n_head=2)), [(1, 0)])
+    >>> from transformers import GPT2Config, GPT2Model
+    >>> as_heads(GPT2Model(GPT2Config(n_layer=2, n_head=2, n_embd=8)), [(1, 0)])
     ['decoder.1.self.0']
     """
     return pick_heads(heads, list_heads(model), type(model).__name__)

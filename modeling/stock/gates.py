@@ -60,13 +60,20 @@ _ACTIVE: ContextVar[Active | None] = ContextVar("headcount_heads", default=None)
 def mask_heads(model: PreTrainedModel, heads: Gates) -> Iterator[None]:
     """Within the context, the model runs with these heads switched off or gated, in this thread only.
 
+    >>> import headcount, torch
+    >>> model = headcount.HeadcountForConditionalGeneration(headcount.HeadcountConfig())
     >>> with headcount.mask_heads(model, ["decoder.1.cross.0"]):
-    ...     model.generate(**inputs)
+    ...     tokens = model.generate(torch.tensor([[5, 6, 2]]), max_new_tokens=3)
 
-    `heads` are names of heads to switch off; or `{name: gate}`, a gate being a number or a tensor () or (batch,); or a
-    tensor of gates for all heads in the order of `list_heads`, (heads,) or (batch, heads). 1 keeps a head, 0 removes
-    it, gradients flow. Contexts nest: gates multiply. With a gate for every example, a batch that is k times as large
-    is taken as k beams or samples of each example, as `generate` lays them out.
+    Args:
+        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
+        heads: names of heads to switch off; or `{name: gate}`, a gate being a number or a tensor () or (batch,); or a
+            tensor of gates for all heads in the order of `list_heads`, (heads,) or (batch, heads). 1 keeps a head, 0
+            removes it, gradients flow.
+
+    Returns:
+        A context manager. Contexts nest: gates multiply. With a gate for every example, a batch that is k times as
+        large is taken as k beams or samples of each example, as `generate` lays them out.
     """
     layers = attention_layers(model)
     gates = _gate_table(model, layers, heads)

@@ -33,7 +33,19 @@ def prune_heads(model: PreTrainedModel, heads: Iterable[HeadName]) -> None:
     All heads of a layer may go: what is left of it is the bias of its output projection. Heads that are gone already
     stay gone. An optimizer made before holds the old parameters: make a new one.
 
-    >>> headcount.prune_heads(model, ["encoder.0.self.3"])
+    >>> import headcount
+    >>> from transformers import BertConfig, BertModel
+    >>> model = BertModel(BertConfig(num_hidden_layers=1, num_attention_heads=2, hidden_size=8, vocab_size=9))
+    >>> headcount.prune_heads(model, ["encoder.0.self.1"])
+    >>> headcount.list_heads(model)
+    ['encoder.0.self.0']
+
+    Args:
+        model: one of headcount's own, or of the kinds in docs/stock-models.md whose heads can be removed.
+        heads: names, or `(layer, head)` where the model has one stack and kind of attention.
+
+    Returns:
+        Nothing: the model itself becomes smaller. Other heads keep their names.
     """
     if isinstance(model, HeadcountPreTrainedModel):
         model.prune_heads(heads)
@@ -70,7 +82,22 @@ def removed_heads(model: PreTrainedModel) -> dict[str, list[int]]:
 
 
 def save_pruned(model: PreTrainedModel, folder: str | os.PathLike, overwrite: bool = False) -> Path:
-    """`save_pretrained` with `pruned_heads.json` beside it; the folder is there whole or not at all."""
+    """`save_pretrained` with `pruned_heads.json` beside it; the folder is there whole or not at all.
+
+    >>> import headcount
+    >>> model = headcount.HeadcountModel(headcount.HeadcountConfig())
+    >>> headcount.prune_heads(model, ["decoder.1.cross.0"])
+    >>> headcount.save_pruned(model, "smaller").name
+    'smaller'
+
+    Args:
+        model: a model that `prune_heads` may have made smaller.
+        folder: a new or empty one.
+        overwrite: replace what is there.
+
+    Returns:
+        The folder.
+    """
     folder = Path(folder)
     if folder.exists() and not overwrite and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there already; expected another folder, or overwrite=True.")
@@ -82,7 +109,22 @@ def save_pruned(model: PreTrainedModel, folder: str | os.PathLike, overwrite: bo
 
 
 def load_pruned(folder: str | os.PathLike, **options: Any) -> PreTrainedModel:
-    """The model that `save_pruned` wrote; `options` are those of `from_pretrained`."""
+    """The model that `save_pruned` wrote, without the heads that were removed.
+
+    >>> import headcount
+    >>> from transformers import GPT2Config, GPT2LMHeadModel
+    >>> model = GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=2, n_embd=8, vocab_size=9))
+    >>> headcount.prune_heads(model, [(0, 1)])
+    >>> headcount.list_heads(headcount.load_pruned(headcount.save_pruned(model, "smaller")))
+    ['decoder.0.self.0']
+
+    Args:
+        folder: what `save_pruned` wrote.
+        options: those of `from_pretrained`.
+
+    Returns:
+        A model of the class that was saved.
+    """
     folder = Path(folder)
     path = folder / REMOVED
     if not path.exists():

@@ -26,7 +26,8 @@ from .gates import Change, rows_for, token_wise
 def sublayer_paths(model: PreTrainedModel) -> dict[str, str]:
     """Name -> path of the module whose output it is: `encoder.0.mlp`, and of own models `encoder.0.residual`.
 
-    >>> sublayer_paths(GPT2LMHeadModel(GPT2Config(n_layer=1)))
+    >>> from transformers import GPT2Config, GPT2LMHeadModel
+    >>> sublayer_paths(GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=2, n_embd=8)))
     {'decoder.0.mlp': 'transformer.h.0.mlp.c_proj'}
     """
     found = {}
