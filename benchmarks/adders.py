@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from transformers import BartConfig, BartForConditionalGeneration, T5Config, T5ForConditionalGeneration
 
-from headcount.data_builders.tokenization import ADDITION_VOCABULARY, BOS, EOS, PAD
+from headcount.data_builders.addition.task import VOCABULARY
+from headcount.data_builders.vocabulary import BOS, EOS, PAD
 
 
 LAYERS, HEADS, WIDTH, FEED, LENGTH = 2, 4, 128, 512, 16
@@ -26,7 +27,7 @@ class Bart(nn.Module):
     def __init__(self):
         super().__init__()
         config = BartConfig(
-            vocab_size=ADDITION_VOCABULARY,
+            vocab_size=VOCABULARY.size,
             max_position_embeddings=LENGTH,
             d_model=WIDTH,
             dropout=0.0,
@@ -54,7 +55,7 @@ class T5(nn.Module):
     def __init__(self):
         super().__init__()
         config = T5Config(
-            vocab_size=ADDITION_VOCABULARY,
+            vocab_size=VOCABULARY.size,
             d_model=WIDTH,
             d_kv=WIDTH // HEADS,
             d_ff=FEED,
@@ -75,13 +76,13 @@ class TorchTransformer(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.tokens, self.positions = nn.Embedding(ADDITION_VOCABULARY, WIDTH), nn.Embedding(LENGTH, WIDTH)
+        self.tokens, self.positions = nn.Embedding(VOCABULARY.size, WIDTH), nn.Embedding(LENGTH, WIDTH)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="enable_nested_tensor is True")  # it cannot be switched off
             self.model = nn.Transformer(
                 WIDTH, HEADS, LAYERS, LAYERS, FEED, dropout=0.0, batch_first=True, norm_first=True
             )
-        self.read_out = nn.Linear(WIDTH, ADDITION_VOCABULARY)
+        self.read_out = nn.Linear(WIDTH, VOCABULARY.size)
 
     def embed(self, ids: Tensor) -> Tensor:
         return self.tokens(ids) + self.positions.weight[: ids.shape[1]]
@@ -101,7 +102,7 @@ class XTransformers(nn.Module):
         from x_transformers import XTransformer
 
         def side(name: str) -> dict:
-            options = {"num_tokens": ADDITION_VOCABULARY, "depth": LAYERS, "heads": HEADS, "max_seq_len": LENGTH}
+            options = {"num_tokens": VOCABULARY.size, "depth": LAYERS, "heads": HEADS, "max_seq_len": LENGTH}
             options |= {"attn_dim_head": WIDTH // HEADS, "attn_flash": True, "ff_custom_activation": nn.ReLU()}
             return {f"{name}_{option}": value for option, value in options.items()}
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..configuration.built_in import BuiltIn, built_in
+from .built_in import BuiltIn, built_in
 from .card_examples import Example, PublishedModel, generic_examples
 from .vocabulary import Vocabulary, Written, assemble, assemble_prompts
 

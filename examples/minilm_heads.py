@@ -15,7 +15,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 import headcount
-from headcount.analysis.stock_tasks import embedding_batch, embedding_cosine
+from headcount.analysis.heads.stock_data import embedding_batch, embedding_cosine
 
 
 WHO = [
@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> list[dict]:
 
     rows = headcount.ablate(model, batches, metric=embedding_cosine)
     print(
-        f"{len(rows)} heads, {len(texts)} texts, run by {rows[0]['way']}; cosine lost without the head, 95 % interval"
+        f"{len(rows)} heads, {len(texts)} texts, run by {rows[0]['runner']}; cosine lost without the head, 95 % interval"
     )
     for row in [*rows[:5], *rows[-3:]]:
         low, high = row["interval"]

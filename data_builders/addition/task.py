@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...configuration.built_in import BuiltIn
+from ..built_in import BuiltIn
 from ..card_examples import Example, PublishedModel
 from ..corpus import Corpus
 from ..option_checks import check_shares

@@ -18,7 +18,7 @@ def evaluation_lines(rows: Rows) -> str:
 
 def name_of(row: Row) -> str:
     decoding = [f"({row['decoding']})"] if row["decoding"] else []
-    about = {**row["scope"], "length": row["length"], "kind": row["kind"]}
+    about = {"length": row["length"], "kind": row["kind"], **row["scope"]}
     where = [f"{name} {value}" for name, value in about.items() if value is not None]
     return " ".join([row["split"], row["metric"], *decoding, *where])
 

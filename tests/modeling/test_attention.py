@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from small_models import make_inputs, make_model, serves, tiny_config
 from torch import nn
 
-from headcount import ATTENTION_FUNCTIONS, POSITION_ENCODINGS
-from headcount.modeling.attention import HeadcountAttention, eager_attention, sdpa_attention
+from headcount.modeling.attention import ATTENTION_FUNCTIONS, HeadcountAttention, eager_attention, sdpa_attention
 from headcount.modeling.layers import FeedForward, HeadcountLayer
 from headcount.modeling.masking import visible_keys
-from headcount.modeling.position_encodings import PositionEncoding
+from headcount.modeling.position_encodings import POSITION_ENCODINGS, PositionEncoding
 
 
 def copy_attention(ours: HeadcountAttention, theirs: nn.MultiheadAttention) -> None:

@@ -4,7 +4,8 @@ import pytest
 import torch
 from small_models import make_inputs, make_model, serves
 
-from headcount import POSITION_ENCODINGS, POSITION_SCHEMES
+from headcount.modeling.position_encodings import POSITION_ENCODINGS
+from headcount.modeling.position_schemes import POSITION_SCHEMES
 
 
 GENERATORS = ("encoder-decoder", "decoder")

@@ -9,8 +9,10 @@ import torch
 from small_models import MODEL_CLASSES, make_inputs, make_model, serves, tiny_config
 from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
 
-from headcount import ATTENTION_FUNCTIONS, POSITION_ENCODINGS, HeadcountConfig, HeadcountModel
+from headcount import HeadcountConfig, HeadcountModel
+from headcount.modeling.attention import ATTENTION_FUNCTIONS
 from headcount.modeling.modeling_headcount import shift_right
+from headcount.modeling.position_encodings import POSITION_ENCODINGS
 
 
 AUTO_CLASSES = {

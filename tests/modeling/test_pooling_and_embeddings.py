@@ -2,8 +2,8 @@ import pytest
 import torch
 from small_models import make_inputs, make_model, tiny_config
 
-from headcount import POOLERS
 from headcount.modeling.embeddings import OrdinalEmbedding
+from headcount.modeling.pooling import POOLERS
 
 
 def build(pooling_type: str):

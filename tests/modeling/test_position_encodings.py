@@ -12,8 +12,7 @@ from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 from transformers.models.t5.modeling_t5 import T5Attention
 
-from headcount import POSITION_ENCODINGS
-from headcount.modeling.position_encodings import sinusoid
+from headcount.modeling.position_encodings import POSITION_ENCODINGS, sinusoid
 
 
 def build(encoding: str, causal: bool = False, **options):

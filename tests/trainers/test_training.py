@@ -278,7 +278,7 @@ def test_two_processes_have_the_loss_curve_of_one(zero_pad, tmp_path):
 WATCHED = """
 import gc
 import torch
-from headcount.trainers.loop import RunOptions, TrainingStopped, train
+from headcount.trainers.loop import RunOptions, TrainingStopped, train_recipe
 from headcount.trainers.recipe import load_recipe
 
 destroy = torch.distributed.destroy_process_group
