@@ -7,11 +7,13 @@
 `write_folder` writes the same tables as a folder that `load_dataset` reads without headcount.
 """
 
+from collections.abc import Iterator
 from dataclasses import MISSING, field, fields, make_dataclass
 from functools import cache
 from typing import Any
 
 import datasets
+import pyarrow as pa
 
 from .registry import find_task
 from .tasks import Task
@@ -52,13 +54,13 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
             license="apache-2.0",
         )
 
-    def _split_generators(self, dl_manager) -> list[datasets.SplitGenerator]:
+    def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
         return [
             datasets.SplitGenerator(name=split, gen_kwargs={"split": split})
             for split in self.corpus.sizes()[self.config.name]
         ]
 
-    def _generate_tables(self, split: str):
+    def _generate_tables(self, split: str) -> Iterator[tuple[tuple[int, int], pa.Table]]:
         for number, table in enumerate(self.corpus.tables(self.config.name, split)):
             yield (0, number), table
 

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from string import Template
+from typing import Any
 
 from datasets import ClassLabel, Features
 from huggingface_hub import DatasetCard, DatasetCardData
@@ -171,7 +172,7 @@ def balance_table(text: DataCard, tallies: dict[tuple[str, str], dict[str, Count
     )
 
 
-def command_of(task: str, options) -> str:
+def command_of(task: str, options: Any) -> str:
     """The command line that makes this corpus: what differs from the defaults, and the seed."""
     defaults, words = asdict(type(options)()), [f"headcount data {task} --output DIR --seed {options.seed}"]
     for name, value in asdict(options).items():
@@ -185,7 +186,7 @@ def command_of(task: str, options) -> str:
     return " ".join(words)
 
 
-def shown(value) -> str:
+def shown(value: Any) -> str:
     """A value as the command line takes it."""
     if isinstance(value, dict):
         return ",".join(f"{name}={share:g}" for name, share in value.items())
@@ -201,14 +202,14 @@ def example_rows(features: Features, rows: list[dict]) -> str:
     )
 
 
-def with_names(feature, value):
+def with_names(feature: Any, value: Any) -> Any:
     """The name of a class instead of its number, also within lists."""
     if isinstance(value, list):
         return [with_names(feature.feature, item) for item in value]
     return feature.int2str(value) if isinstance(feature, ClassLabel) else value
 
 
-def shorten(value) -> str:
+def shorten(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(map(str, value[:SHOWN_VALUES])) + (" ..." if len(value) > SHOWN_VALUES else "")
     text = str(value)

@@ -2,6 +2,12 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
@@ -59,7 +65,7 @@ def draw_violation_positions(tallies: Tallies, path: Path) -> None:
     _finish(figure, axes, "place of the first violation, in percent of the sequence", "share of unsorted rows", path)
 
 
-def _new_figure():
+def _new_figure() -> "tuple[Figure, Axes]":
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -69,7 +75,7 @@ def _new_figure():
     return figure, figure.add_subplot()
 
 
-def _finish(figure, axes, xlabel: str, ylabel: str, path: Path) -> None:
+def _finish(figure: "Figure", axes: "Axes", xlabel: str, ylabel: str, path: Path) -> None:
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
     axes.spines[["top", "right"]].set_visible(False)

@@ -27,7 +27,8 @@ MOST_ROUNDS = 200
 class Corpus(Generic[P]):
     """The splits of one set of options; nothing is computed before it is asked for.
 
-    >>> corpus = TASKS["reverse"].splits(ReverseOptions(seed=0))
+    >>> from headcount import TASKS
+    >>> corpus = TASKS["reverse"].splits(TASKS["reverse"].options(seed=0))
     >>> corpus.sizes()["default"]["test"]
     1000
 

@@ -44,9 +44,22 @@ def write_folder(
     """Writes the corpus of `options` to `folder` and returns its manifest.
 
     Everything is written to a hidden folder beside it, which takes the place of `folder` at the very end, so that
-    there is never a half-written one. One chunk of rows is in memory at a time. `progress` hears of every chunk.
+    there is never a half-written one. One chunk of rows is in memory at a time.
 
-    >>> write_folder("addition", AdditionOptions(seed=1), "addition-data")  # doctest: +SKIP
+    >>> import headcount
+    >>> options = headcount.TASKS["reverse"].options(train=50, validation=10, test=10)
+    >>> headcount.write_folder("reverse", options, "reverse-data")["splits"]
+    {'default': {'train': 50, 'validation': 10, 'test': 10}}
+
+    Args:
+        task: a task or its name.
+        options: what the splits are made from: an instance of the task's `options`.
+        folder: a new or empty one.
+        overwrite: replace a corpus that is there.
+        progress: hears of every chunk: of which split, and how many rows.
+
+    Returns:
+        The manifest: task, options, rows of every split, and the SHA-256 of every file.
     """
     folder, task = Path(folder), find_task(task) if isinstance(task, str) else task
     corpus = task.splits(options)
@@ -86,7 +99,9 @@ def check_target(folder: Path, overwrite: bool) -> None:
             )
 
 
-def _write_split(corpus, config: str, split: str, partial: Path, progress) -> tuple[int, dict[str, Counter], list]:
+def _write_split(
+    corpus: Corpus, config: str, split: str, partial: Path, progress: Callable[[str, int], None]
+) -> tuple[int, dict[str, Counter], list]:
     """The number of rows, what the corpus counts in them, and the first few."""
     (partial / config).mkdir(exist_ok=True)
     rows = 0
@@ -111,7 +126,7 @@ def _write_split(corpus, config: str, split: str, partial: Path, progress) -> tu
     return rows, tally, examples
 
 
-def parquet_writer(corpus, config: str, path: Path) -> pq.ParquetWriter:
+def parquet_writer(corpus: Corpus, config: str, path: Path) -> pq.ParquetWriter:
     """For the tables of a config; columns with few different values are written as a dictionary."""
     schema = corpus.features(config).arrow_schema
     dictionaries = [
@@ -145,8 +160,26 @@ def check_folder(folder: str | os.PathLike) -> dict:
     return manifest
 
 
-def load_folder(folder: str | os.PathLike, config: str = "default", split: str | None = None, streaming: bool = False):
-    """`load_dataset(folder, config)` after a check that the folder is whole."""
+def load_folder(
+    folder: str | os.PathLike, config: str = "default", split: str | None = None, streaming: bool = False
+) -> Any:
+    """`load_dataset(folder, config)` after a check that the folder is whole.
+
+    >>> import headcount
+    >>> options = headcount.TASKS["reverse"].options(train=50, validation=10, test=10)
+    >>> manifest = headcount.write_folder("reverse", options, "reverse-data")
+    >>> headcount.load_folder("reverse-data", split="train").num_rows
+    50
+
+    Args:
+        folder: what `write_folder` or `headcount data` wrote.
+        config: one of its configs.
+        split: one of its splits; by default all of them.
+        streaming: read rows as they are asked for.
+
+    Returns:
+        What `datasets.load_dataset` gives: a dataset, or one for every split.
+    """
     manifest = check_folder(folder)
     if config not in manifest["splits"]:
         raise ValueError(f"{folder} has no config {config!r}; expected one of {', '.join(manifest['splits'])}.")

@@ -93,7 +93,7 @@ class ReverseOptions:
     test_lengths: tuple[int, ...] = ()
     long_test: int = 100
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_whole_number("seed", self.seed, 0)
         check_whole_number("max_length", self.max_length, 2, 10_000)
         check_whole_number("min_length", self.min_length, 2, self.max_length)

@@ -65,7 +65,9 @@ def _joined(arrays: list[NDArray]) -> NDArray:
 class Roles:
     """What tokens stand for: a role for each (index into `names`) and, where roles are numbered, its index (else -1).
 
+    >>> roles = Roles(("other", "answer"), role=np.array([[0, 1, 1]]), index=np.array([[-1, 1, 0]]))
     >>> roles.where("answer", 0)  # (N, L): the units of the answer
+    array([[False, False,  True]])
     """
 
     names: tuple[str, ...]

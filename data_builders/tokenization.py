@@ -4,8 +4,10 @@ One token per symbol of the vocabulary: `addition` has digits, `+` and `=`, `sor
 them. There is no unknown token: text outside of the vocabulary is an error.
 """
 
+from typing import Any
+
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
-from transformers import PreTrainedTokenizerFast
+from transformers import BatchEncoding, PreTrainedTokenizerFast
 
 from .option_checks import check_name
 from .tasks import ARCHITECTURES, Task
@@ -27,7 +29,7 @@ class HeadcountTokenizer(PreTrainedTokenizerFast):
     encodings; such text is an error there too, in the words of the `tokenizers` library.
     """
 
-    def _encode_plus(self, text, text_pair=None, **kwargs):
+    def _encode_plus(self, text: Any, text_pair: Any = None, **kwargs: Any) -> BatchEncoding:
         try:
             return super()._encode_plus(text=text, text_pair=text_pair, **kwargs)
         except Exception as error:
@@ -42,7 +44,7 @@ class HeadcountTokenizer(PreTrainedTokenizerFast):
                 f"expected only {shown}."
             ) from error
 
-    def _first_unknown(self, text) -> tuple[str, str] | None:
+    def _first_unknown(self, text: Any) -> tuple[str, str] | None:
         if isinstance(text, (list, tuple)):
             return next(filter(None, map(self._first_unknown, text)), None)
         if not isinstance(text, str):

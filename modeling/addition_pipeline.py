@@ -7,6 +7,7 @@ model is a wrong answer of the pipeline.
 
 import math
 import re
+from typing import Any
 
 import torch
 from transformers import Pipeline
@@ -20,7 +21,7 @@ MOST_BYTES = 4 * 2**30  # of the attention of one prompt
 BYTES_PER_SCORE = 12  # of score, position bias and mask together, as measured
 
 
-def shown(problem) -> str:
+def shown(problem: Any) -> str:
     """A problem as an error quotes it, long ones with their middle left out."""
     text = repr(problem)
     return text if len(text) <= 60 else f"{text[:28]}...{text[-28:]}"
@@ -46,7 +47,7 @@ class AdditionPipeline(Pipeline):
     _load_video_processor = False
     _load_feature_extractor = False
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         if self.tokenizer is None:
             raise ValueError("the pipeline integer-addition needs the model's tokenizer; expected tokenizer=...")
@@ -57,7 +58,7 @@ class AdditionPipeline(Pipeline):
                 "model that was trained on addition."
             )
 
-    def _sanitize_parameters(self, **kwargs):
+    def _sanitize_parameters(self, **kwargs: Any) -> tuple[dict, dict, dict]:
         if kwargs:
             raise TypeError(f"the pipeline integer-addition takes no {next(iter(kwargs))!r}.")
         return {}, {}, {}
@@ -80,13 +81,13 @@ class AdditionPipeline(Pipeline):
         found = PROBLEM.fullmatch(problem) if isinstance(problem, str) else None
         if found is None:
             raise ValueError(f"{shown(problem)} is not an addition; expected two whole numbers, such as '374+814'.")
-        operands = tuple(number.lstrip("0") or "0" for number in found.groups())
+        first, second = (number.lstrip("0") or "0" for number in found.groups())
         most = self.model.config.operand_digits
-        if most is not None and max(map(len, operands)) > most:
+        if most is not None and max(len(first), len(second)) > most:
             raise ValueError(
                 f"{shown(problem)} is too long for this model; expected numbers of at most {most} digits."
             )
-        return operands
+        return first, second
 
     def _check_length(self, problem: str, prompt_tokens: int, answer_tokens: int) -> None:
         config = self.model.config

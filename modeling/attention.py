@@ -11,6 +11,7 @@ Shapes: B batch, Q queries, K keys, H heads (those not pruned), D head dimension
 import math
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -100,7 +101,7 @@ class HeadcountAttention(nn.Module):
         self.layer_idx = layer_idx
         self.head_dim = config.head_dim
         self.num_heads = config.num_attention_heads  # of the unpruned model
-        pruned = config.pruned_heads.get(name, [])
+        pruned = (config.pruned_heads or {}).get(name, [])
         self.heads = [head for head in range(self.num_heads) if head not in pruned]
 
         width = len(self.heads) * self.head_dim
@@ -109,9 +110,9 @@ class HeadcountAttention(nn.Module):
         self.v_proj = linear(config.hidden_size, width)
         self.out_proj = linear(width, config.hidden_size)
         for projection in (self.q_proj, self.k_proj):
-            projection.init_gain = config.query_key_init_gain
+            projection.init_gain = config.query_key_init_gain  # type: ignore[assignment]
 
-    def forward(self, hidden_states: Tensor, **inputs) -> tuple[Tensor, Tensor | None]:
+    def forward(self, hidden_states: Tensor, **inputs: Any) -> tuple[Tensor, Tensor | None]:
         """Returns (B, Q, E) and, if asked for, the maps (B, H, Q, K). `inputs` are those of `attend`."""
         attn_output, attn_weights = self.attend(hidden_states, **inputs)
         return self.merge(attn_output), attn_weights
@@ -148,7 +149,8 @@ class HeadcountAttention(nn.Module):
         cache = past_key_values
         if isinstance(cache, EncoderDecoderCache):
             cache = cache.cross_attention_cache if is_cross else cache.self_attention_cache
-        if is_cross and past_key_values is not None and past_key_values.is_updated.get(self.layer_idx):
+        encoder_is_read = past_key_values.is_updated if is_cross and past_key_values is not None else {}
+        if cache is not None and encoder_is_read.get(self.layer_idx):
             # The encoder's keys and values do not change while the decoder writes.
             keys_and_values = cache.layers[self.layer_idx].keys, cache.layers[self.layer_idx].values
         if keys_and_values is not None:
@@ -161,7 +163,7 @@ class HeadcountAttention(nn.Module):
             if cache is not None:
                 key, value = self._remember(cache, key, value)
                 if is_cross:
-                    past_key_values.is_updated[self.layer_idx] = True
+                    encoder_is_read[self.layer_idx] = True
 
         if not self.heads:  # all pruned: what is left of the layer is the bias of its output projection
             maps = hidden_states.new_zeros(batch, 0, queries, k_ids.shape[-1]) if output_attentions else None
@@ -232,7 +234,7 @@ def linear(inputs: int, outputs: int) -> nn.Linear:
         return nn.Linear(inputs, outputs)
 
 
-def part_of(parameter: nn.Parameter, index: tuple) -> nn.Parameter:
+def part_of(parameter: Tensor, index: tuple) -> nn.Parameter:
     """A smaller parameter; one that was frozen stays frozen."""
     return nn.Parameter(parameter.detach()[index].clone(), requires_grad=parameter.requires_grad)
 

@@ -29,6 +29,7 @@ class OrdinalEmbedding(TableEmbedding):
 
     def __init__(self, config: HeadcountConfig):
         super().__init__(config)
+        assert config.ordinal_token_range is not None  # the config insists on it
         self.first, self.end = config.ordinal_token_range
 
     def forward(self, input_ids: Tensor) -> Tensor:

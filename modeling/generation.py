@@ -1,5 +1,7 @@
 """What `generate()` needs beyond transformers: head masks that survive beam search, ids that follow the tokens."""
 
+from typing import Any
+
 from torch import Tensor
 from transformers import GenerationMixin
 
@@ -8,7 +10,7 @@ from .position_schemes import TOKEN_SCHEMES
 
 
 class HeadcountGenerationMixin(GenerationMixin):
-    def generate(self, inputs: Tensor | None = None, *args, **kwargs):
+    def generate(self, inputs: Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
         """transformers' `generate`, which also takes `head_mask` and, with an encoder, `decoder_head_mask` and
         `cross_attn_head_mask`, in the shapes that `forward` takes.
         """
@@ -25,8 +27,8 @@ class HeadcountGenerationMixin(GenerationMixin):
         if kwargs.get(own_ids) is not None:
             kwargs[own_ids] = kwargs[own_ids].expand(batch, -1)
         for name, num_layers in self._masks().items():
-            mask = expand_head_mask(kwargs.get(name), name, num_layers, self.config.num_attention_heads, batch)
-            if mask is not None:
+            if kwargs.get(name) is not None:
+                mask = expand_head_mask(kwargs[name], name, num_layers, self.config.num_attention_heads, batch)
                 # Beam search repeats the rows of every tensor, so every tensor needs one row per example.
                 kwargs[name] = mask.expand(batch, -1, -1)
         return super().generate(inputs, *args, **kwargs)
@@ -49,7 +51,9 @@ class HeadcountGenerationMixin(GenerationMixin):
                 "answer starts; position_scheme='coupled' cannot place the digits of numbers that still grow."
             )
 
-    def prepare_inputs_for_generation(self, input_ids: Tensor, inputs_embeds: Tensor | None = None, **kwargs):
+    def prepare_inputs_for_generation(
+        self, input_ids: Tensor, inputs_embeds: Tensor | None = None, **kwargs: Any
+    ) -> dict:
         model_inputs = super().prepare_inputs_for_generation(input_ids, inputs_embeds=inputs_embeds, **kwargs)
         own_ids = "decoder_position_ids" if self.config.is_encoder_decoder else "position_ids"
         # transformers hands on the ids of the newest token only; relative encodings compare it with all before it.
@@ -67,7 +71,7 @@ class HeadcountGenerationMixin(GenerationMixin):
         count on from the last id of the prompt, which is wrong where the prompt ends with padding.
         """
 
-    def _get_stopping_criteria(self, *args, **kwargs):
+    def _get_stopping_criteria(self, *args: Any, **kwargs: Any) -> Any:
         """transformers warns beyond `max_position_embeddings` tokens, which only a table or random ids have a use for,
         and which ids that count digits reach much later.
         """
@@ -79,7 +83,7 @@ class HeadcountGenerationMixin(GenerationMixin):
         return criteria
 
     @staticmethod
-    def create_masks_for_generate(attention_mask: Tensor | None = None, **kwargs) -> Tensor | None:
+    def create_masks_for_generate(attention_mask: Tensor | None = None, **kwargs: Any) -> Tensor | None:
         """With a static cache transformers would build a 4D mask here; the stack builds its own from the 2D one."""
         return attention_mask
 

@@ -4,10 +4,10 @@ Names and numbers are those of the unpruned model and never change. A head mask 
 head, 0 removes it, anything between weakens it; gradients flow into it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..configuration.configuration_headcount import HeadcountConfig
 from ..configuration.rules import nearest
@@ -59,7 +59,6 @@ def pick_heads(heads: Iterable[HeadName], known: Sequence[Head], model: str) -> 
     kinds = list(dict.fromkeys((head.stack, head.kind) for head in known))
     found = []
     for head in heads:
-        name = head
         if isinstance(head, tuple):
             if len(head) != 2 or len(kinds) != 1:
                 several = " and ".join(f"{stack}.N.{kind}" for stack, kind in kinds)
@@ -68,6 +67,8 @@ def pick_heads(heads: Iterable[HeadName], known: Sequence[Head], model: str) -> 
                     f"such as {known[0]!r}."
                 )
             name = f"{kinds[0][0]}.{head[0]}.{kinds[0][1]}.{head[1]}"
+        else:
+            name = head
         if name not in known:
             span = f"names from {known[0]!r} to {known[-1]!r}" if known else "none, since it has no heads left"
             raise ValueError(f"{head!r} is not a head of this {model}; expected {span}.{nearest(name, known)}")
@@ -75,10 +76,8 @@ def pick_heads(heads: Iterable[HeadName], known: Sequence[Head], model: str) -> 
     return found
 
 
-def expand_head_mask(mask: Tensor | None, name: str, num_layers: int, num_heads: int, batch: int) -> Tensor | None:
+def expand_head_mask(mask: Tensor, name: str, num_layers: int, num_heads: int, batch: int) -> Tensor:
     """(heads,), (layers, heads) or (batch, layers, heads) -> (batch or 1, layers, heads); any other shape raises."""
-    if mask is None:
-        return None
     if not isinstance(mask, Tensor):
         raise TypeError(f"{name} is a {type(mask).__name__}, expected a torch.Tensor of shape ({num_heads},).")
     shape = tuple(mask.shape)
@@ -98,6 +97,8 @@ class HeadsMixin:
     """`list_heads`, `head_mask_for` and `prune_heads` of every headcount model."""
 
     config: HeadcountConfig
+    device: torch.device
+    modules: Callable[[], Iterator[nn.Module]]
 
     def attention_modules(self) -> dict[str, HeadcountAttention]:
         """Name -> module, for example `decoder.1.cross`; in the order of computation."""
@@ -149,22 +150,23 @@ class HeadsMixin:
         The logits are those of the model with the heads masked; heads that are gone already stay gone. An optimizer
         made before holds the old parameters: make a new one.
         """
-        modules, groups = self.attention_modules(), {}
+        modules = self.attention_modules()
+        groups: dict[str, list[int]] = {}
         for head in self._ever(heads):
             groups.setdefault(head.attention, []).append(head.number)
+        gone = dict(self.config.pruned_heads or {})
         with torch.no_grad():
             for name, numbers in groups.items():
                 modules[name].prune(numbers)
-                gone = set(self.config.pruned_heads.get(name, [])) | set(numbers)
-                self.config.pruned_heads[name] = sorted(gone)
-        self.config.pruned_heads = dict(sorted(self.config.pruned_heads.items()))
+                gone[name] = sorted({*gone.get(name, []), *numbers})
+        self.config.pruned_heads = dict(sorted(gone.items()))
 
     def _masks(self) -> dict[str, int]:
         """The mask arguments of this model's forward, with their number of layers."""
         config = self.config
         if not config.is_encoder_decoder:
             return {"head_mask": config.num_hidden_layers}
-        layers = config.decoder_layers
+        layers = config.decoder_layers or config.num_hidden_layers
         return {"head_mask": config.num_hidden_layers, "decoder_head_mask": layers, "cross_attn_head_mask": layers}
 
     def _mask_argument(self, stack: str, kind: str) -> str:

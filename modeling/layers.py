@@ -1,5 +1,7 @@
 """One transformer layer: self-attention, cross-attention in a decoder that reads an encoder, feed-forward network."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from transformers.activations import ACT2FN
@@ -66,9 +68,9 @@ class HeadcountLayer(GradientCheckpointingLayer):
     def forward(
         self,
         hidden_states: Tensor,
-        encoder_hidden_states: Tensor | None = None,
-        self_attn_inputs: dict | None = None,
-        cross_attn_inputs: dict | None = None,
+        encoder_hidden_states: Tensor | None,
+        self_attn_inputs: dict[str, Any],
+        cross_attn_inputs: dict[str, Any] | None,
         past_key_values: Cache | None = None,
         output_attentions: bool = False,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
@@ -88,7 +90,7 @@ class HeadcountLayer(GradientCheckpointingLayer):
             attended, cross_maps = self.cross_attn(
                 self.enter(hidden_states, self.cross_attn_norm),
                 encoder_hidden_states=encoder_hidden_states,
-                **cross_attn_inputs,
+                **(cross_attn_inputs or {}),
                 **shared,
             )
             hidden_states = self.leave(hidden_states, attended, self.cross_attn_norm)

@@ -6,6 +6,7 @@ None of the forwards takes `**kwargs`: an argument that would have no effect is 
 import copy
 import os
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -56,6 +57,8 @@ def mean_loss(logits: Tensor, labels: Tensor, num_items: Tensor | int | None) ->
 
 
 class HeadcountPreTrainedModel(HeadsMixin, PreTrainedModel):
+    """What all models share: the config, how weights start, heads by name, how a model is saved."""
+
     config: HeadcountConfig
     config_class = HeadcountConfig
     base_model_prefix = "model"
@@ -78,8 +81,9 @@ class HeadcountPreTrainedModel(HeadsMixin, PreTrainedModel):
         super().__init__(config if share_config else copy.deepcopy(config))
 
     def _init_weights(self, module: nn.Module) -> None:
-        if hasattr(module, "init_parameters"):
-            module.init_parameters()
+        init_parameters = getattr(module, "init_parameters", None)
+        if init_parameters is not None:
+            init_parameters()
         elif isinstance(module, nn.Linear):
             init.xavier_uniform_(module.weight, gain=getattr(module, "init_gain", 1.0))
             if module.bias is not None:
@@ -88,14 +92,16 @@ class HeadcountPreTrainedModel(HeadsMixin, PreTrainedModel):
             init.ones_(module.weight)
             init.zeros_(module.bias)
 
-    def gradient_checkpointing_enable(self, gradient_checkpointing_kwargs: dict | None = None, **kwargs) -> None:
+    def gradient_checkpointing_enable(self, gradient_checkpointing_kwargs: dict | None = None, **kwargs: Any) -> None:
         if (gradient_checkpointing_kwargs or {}).get("use_reentrant"):
             raise ValueError(
                 "use_reentrant=True would lose the gradients of position biases and head masks; expected False."
             )
         super().gradient_checkpointing_enable(gradient_checkpointing_kwargs, **kwargs)
 
-    def _resize_token_embeddings(self, new_num_tokens, pad_to_multiple_of=None, mean_resizing=True):
+    def _resize_token_embeddings(
+        self, new_num_tokens: int, pad_to_multiple_of: int | None = None, mean_resizing: bool = True
+    ) -> nn.Module:
         resized = super()._resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
         if self.config.is_encoder_decoder:  # transformers knows of one input table; there are two
             decoder, size = self.base_model.decoder, resized.weight.shape[0]
@@ -106,7 +112,9 @@ class HeadcountPreTrainedModel(HeadsMixin, PreTrainedModel):
                 decoder.embed_tokens = self._get_resized_embeddings(table, size, mean_resizing=mean_resizing)
         return resized
 
-    def save_pretrained(self, save_directory: str | os.PathLike, *args, push_to_hub: bool = False, **kwargs) -> None:
+    def save_pretrained(
+        self, save_directory: str | os.PathLike, *args: Any, push_to_hub: bool = False, **kwargs: Any
+    ) -> None:
         """transformers' `save_pretrained`. A model whose repository carries its own code is saved with that code."""
         hub_options = {name: kwargs.pop(name) for name in HUB_OPTIONS if name in kwargs}
         if carries_code(self.config):
@@ -142,9 +150,13 @@ class HeadcountModel(HeadcountPreTrainedModel):
     """The stacks without a head: an encoder, a decoder, or both, as `config.architecture` says.
 
     Gives `Seq2SeqModelOutput` with both stacks, `StackOutput` with one.
+
+    >>> model = HeadcountModel(HeadcountConfig(architecture="encoder", hidden_size=16))
+    >>> model(torch.tensor([[5, 6, 7]])).last_hidden_state.shape
+    torch.Size([1, 3, 16])
     """
 
-    _tied_weights_keys = {"decoder.embed_tokens.weight": "encoder.embed_tokens.weight"}
+    _tied_weights_keys: dict[str, str] | None = {"decoder.embed_tokens.weight": "encoder.embed_tokens.weight"}
 
     def __init__(self, config: HeadcountConfig, share_config: bool = False):
         super().__init__(config, share_config)
@@ -190,7 +202,7 @@ class HeadcountModel(HeadcountPreTrainedModel):
         if use_cache is None:
             use_cache = self.config.use_cache and not self.training
         use_cache = use_cache and self.config.architecture != "encoder"
-        own = {
+        own: dict[str, Any] = {
             "input_ids": input_ids,
             "attention_mask": attention_mask,
             "position_ids": position_ids,
@@ -253,7 +265,7 @@ class LanguageModelHead(HeadcountPreTrainedModel, HeadcountGenerationMixin):
     def __init__(self, config: HeadcountConfig):
         super().__init__(config)
         self.model = HeadcountModel(self.config, share_config=True)
-        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.lm_head: nn.Module = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()
 
     def get_output_embeddings(self) -> nn.Module:
@@ -271,7 +283,12 @@ class LanguageModelHead(HeadcountPreTrainedModel, HeadcountGenerationMixin):
 
 
 class HeadcountForConditionalGeneration(LanguageModelHead):
-    """Encoder-decoder that writes an answer: addition as sequence to sequence."""
+    """Encoder-decoder that writes an answer: addition as sequence to sequence.
+
+    >>> model = HeadcountForConditionalGeneration(HeadcountConfig())
+    >>> model(torch.tensor([[5, 6, 2]]), labels=torch.tensor([[6, 5, 2]])).logits.shape
+    torch.Size([1, 3, 16])
+    """
 
     architectures_served = ("encoder-decoder",)
     _tied_weights_keys = {"lm_head.weight": "model.encoder.embed_tokens.weight"}
@@ -326,11 +343,18 @@ class HeadcountForConditionalGeneration(LanguageModelHead):
         return Seq2SeqLMOutput(loss=loss, logits=logits, **rest)
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
-        return shift_right(labels, self.config.decoder_start_token_id, self.config.pad_token_id)
+        start, pad = self.config.decoder_start_token_id, self.config.pad_token_id
+        assert start is not None and pad is not None  # the config insists on both
+        return shift_right(labels, start, pad)
 
 
 class HeadcountForCausalLM(LanguageModelHead):
-    """Decoder only: continues its prompt."""
+    """Decoder only: continues its prompt.
+
+    >>> model = HeadcountForCausalLM(HeadcountConfig(architecture="decoder"))
+    >>> model.generate(torch.tensor([[1, 5]]), max_new_tokens=2, min_new_tokens=2).shape
+    torch.Size([1, 4])
+    """
 
     architectures_served = ("decoder",)
     _tied_weights_keys = {"lm_head.weight": "model.decoder.embed_tokens.weight"}
@@ -375,7 +399,12 @@ class HeadcountForCausalLM(LanguageModelHead):
 
 
 class HeadcountForSequenceClassification(HeadcountPreTrainedModel):
-    """Encoder, pooling and a linear classifier: "is this sequence sorted?"."""
+    """Encoder, pooling and a linear classifier: "is this sequence sorted?".
+
+    >>> model = HeadcountForSequenceClassification(HeadcountConfig(architecture="encoder", pooling_type="max"))
+    >>> model(torch.tensor([[5, 6, 7]])).logits.shape
+    torch.Size([1, 2])
+    """
 
     architectures_served = ("encoder",)
 

@@ -48,38 +48,38 @@ def last_real(states: Tensor, real: Tensor) -> Tensor:
 
 
 class MeanPooler(Pooler):
-    def pool(self, hidden_states, real):
+    def pool(self, hidden_states: Tensor, real: Tensor) -> Tensor:
         return masked_mean(hidden_states, real)
 
 
 class MaxPooler(Pooler):
-    def pool(self, hidden_states, real):
+    def pool(self, hidden_states: Tensor, real: Tensor) -> Tensor:
         return masked_max(hidden_states, real)
 
 
 class MinPooler(Pooler):
-    def pool(self, hidden_states, real):
+    def pool(self, hidden_states: Tensor, real: Tensor) -> Tensor:
         return masked_min(hidden_states, real)
 
 
 class FirstPooler(Pooler):
-    def pool(self, hidden_states, real):
+    def pool(self, hidden_states: Tensor, real: Tensor) -> Tensor:
         return first_real(hidden_states, real)
 
 
 class LastPooler(Pooler):
-    def pool(self, hidden_states, real):
+    def pool(self, hidden_states: Tensor, real: Tensor) -> Tensor:
         return last_real(hidden_states, real)
 
 
 class AttentionPooler(Pooler):
     """Average weighted by the softmax of a trained score per token."""
 
-    def __init__(self, config):
+    def __init__(self, config: HeadcountConfig):
         super().__init__(config)
         self.score = nn.Linear(config.hidden_size, 1)
 
-    def pool(self, hidden_states, real):
+    def pool(self, hidden_states: Tensor, real: Tensor) -> Tensor:
         scores = self.score(hidden_states).masked_fill(~real, torch.finfo(hidden_states.dtype).min)
         return (scores.softmax(dim=1).masked_fill(~real, 0.0) * hidden_states).sum(1)
 
@@ -89,11 +89,11 @@ class ViolationPooler(Pooler):
     first, last. Made by hand for finding one step down in a long sequence; say so next to its results.
     """
 
-    def __init__(self, config):
+    def __init__(self, config: HeadcountConfig):
         super().__init__(config)
         self.combine = nn.Linear(5 * config.hidden_size, config.hidden_size)
 
-    def pool(self, hidden_states, real):
+    def pool(self, hidden_states: Tensor, real: Tensor) -> Tensor:
         steps = hidden_states[:, 1:] - hidden_states[:, :-1]
         if not steps.shape[1]:  # a single token has no neighbour
             steps, real_steps = torch.zeros_like(hidden_states), torch.zeros_like(real)

@@ -76,7 +76,7 @@ class PositionEncoding(nn.Module):
 class SinusoidalEncoding(PositionEncoding):
     """Vaswani et al. 2017, https://arxiv.org/abs/1706.03762. Computed on the fly, so there is no last position."""
 
-    def embed(self, hidden_states, position_ids):
+    def embed(self, hidden_states: Tensor, position_ids: Tensor) -> Tensor:
         return hidden_states + sinusoid(position_ids, hidden_states.shape[-1]).to(hidden_states.dtype)
 
 
@@ -87,13 +87,13 @@ class LearnedEncoding(PositionEncoding):
     rests at chance for hundreds of steps.
     """
 
-    def __init__(self, config, causal=False):
+    def __init__(self, config: HeadcountConfig, causal: bool = False):
         super().__init__(config, causal)
         self.table = nn.Parameter(torch.empty(config.max_position_embeddings, config.hidden_size))
         self.overflow = config.position_overflow
         self.init_std = config.position_init_std
 
-    def embed(self, hidden_states, position_ids):
+    def embed(self, hidden_states: Tensor, position_ids: Tensor) -> Tensor:
         size = self.table.shape[0]
         if self.overflow == "clamp":
             position_ids = position_ids.clamp(0, size - 1)
@@ -106,7 +106,7 @@ class LearnedEncoding(PositionEncoding):
                 )
         return hidden_states + self.table[position_ids]
 
-    def init_parameters(self):
+    def init_parameters(self) -> None:
         init.normal_(self.table, std=self.init_std)
 
 
@@ -117,11 +117,11 @@ class RotaryEncoding(PositionEncoding):
     i + D/2, as in Llama (the paper pairs neighbours; the two differ by a permutation of the features).
     """
 
-    def __init__(self, config, causal=False):
+    def __init__(self, config: HeadcountConfig, causal: bool = False):
         super().__init__(config, causal)
         self.base = config.rope_theta
 
-    def rotate(self, query, key, q_ids, k_ids):
+    def rotate(self, query: Tensor, key: Tensor, q_ids: Tensor, k_ids: Tensor) -> tuple[Tensor, Tensor]:
         return self._turn(query, q_ids), self._turn(key, k_ids)
 
     def _turn(self, states: Tensor, position_ids: Tensor) -> Tensor:
@@ -147,7 +147,7 @@ class AlibiEncoding(PositionEncoding):
         power = 2 ** int(math.log2(self.num_heads))
         return geometric(power) + geometric(2 * power)[0::2][: self.num_heads - power]
 
-    def bias(self, query, q_ids, k_ids):
+    def bias(self, query: Tensor | None, q_ids: Tensor, k_ids: Tensor) -> Tensor:
         distance = relative_distance(q_ids, k_ids).abs_().float()
         slopes = torch.tensor(self.slopes(), device=distance.device)
         return -slopes[None, :, None, None] * distance[:, None]
@@ -159,10 +159,10 @@ class DirectionalAlibiEncoding(AlibiEncoding):
     Direction is built in by hand; say so next to its results. Neighbouring heads share a slope: 1, 1, 1/4, 1/4, ...
     """
 
-    def slopes(self):
+    def slopes(self) -> list[float]:
         return [4.0 ** -(head // 2) for head in range(self.num_heads)]
 
-    def bias(self, query, q_ids, k_ids):
+    def bias(self, query: Tensor | None, q_ids: Tensor, k_ids: Tensor) -> Tensor:
         penalty = super().bias(query, q_ids, k_ids)
         distance = relative_distance(q_ids, k_ids)[:, None]
         penalty[:, 0::2].masked_fill_(distance > 0, float("-inf"))
@@ -178,7 +178,7 @@ class T5BiasEncoding(PositionEncoding):
     Deviation: the table is multiplied by `position_bias_scale`.
     """
 
-    def __init__(self, config, causal=False):
+    def __init__(self, config: HeadcountConfig, causal: bool = False):
         super().__init__(config, causal)
         self.num_buckets = config.relative_attention_num_buckets
         self.max_distance = config.relative_attention_max_distance
@@ -186,20 +186,21 @@ class T5BiasEncoding(PositionEncoding):
         self.table = nn.Parameter(torch.empty(self.num_buckets, self.num_heads))
 
     def bucket(self, distance: Tensor) -> Tensor:
+        offset: Tensor | int = 0
         if self.causal:
-            size, offset, reach = self.num_buckets, 0, (-distance).clamp(min=0)
+            size, reach = self.num_buckets, (-distance).clamp(min=0)
         else:
-            size = self.num_buckets // 2
-            offset, reach = torch.where(distance > 0, size, 0), distance.abs()
+            size, reach = self.num_buckets // 2, distance.abs()
+            offset = torch.where(distance > 0, size, 0)
         exact = size // 2
         growth = torch.log(reach.clamp(min=1).float() / exact) / math.log(self.max_distance / exact)
         coarse = exact + (growth * (size - exact)).long()
         return offset + torch.where(reach < exact, reach, coarse.clamp(max=size - 1))
 
-    def bias(self, query, q_ids, k_ids):
+    def bias(self, query: Tensor | None, q_ids: Tensor, k_ids: Tensor) -> Tensor:
         return look_up(self.scale * self.table, self.bucket(relative_distance(q_ids, k_ids)))
 
-    def init_parameters(self):
+    def init_parameters(self) -> None:
         init.normal_(self.table, std=0.02)
 
 
@@ -209,20 +210,20 @@ class RelativeBiasEncoding(PositionEncoding):
     With `relative_bias_first_token`, keys with id 0 have a bias of their own: a place to attend to for nothing.
     """
 
-    def __init__(self, config, causal=False):
+    def __init__(self, config: HeadcountConfig, causal: bool = False):
         super().__init__(config, causal)
         self.range = config.relative_position_range
         self.first_token = config.relative_bias_first_token
         self.scale = config.position_bias_scale
         self.table = nn.Parameter(torch.empty(2 * self.range + 1 + self.first_token, self.num_heads))
 
-    def bias(self, query, q_ids, k_ids):
+    def bias(self, query: Tensor | None, q_ids: Tensor, k_ids: Tensor) -> Tensor:
         bucket = relative_distance(q_ids, k_ids).clamp(-self.range, self.range) + self.range
         if self.first_token:
             bucket = torch.where(k_ids[:, None, :] == 0, 2 * self.range + 1, bucket)
         return look_up(self.scale * self.table, bucket)
 
-    def init_parameters(self):
+    def init_parameters(self) -> None:
         init.normal_(self.table, std=0.02)
 
 
@@ -234,17 +235,18 @@ class RelativeKeyEncoding(PositionEncoding):
 
     bias_needs_query = True
 
-    def __init__(self, config, causal=False):
+    def __init__(self, config: HeadcountConfig, causal: bool = False):
         super().__init__(config, causal)
         self.range = config.relative_position_range
         self.table = nn.Parameter(torch.empty(2 * self.range + 1, config.head_dim))
 
-    def bias(self, query, q_ids, k_ids):
+    def bias(self, query: Tensor | None, q_ids: Tensor, k_ids: Tensor) -> Tensor:
+        assert query is not None  # see bias_needs_query
         by_distance = query @ self.table.t()  # (B, H, Q, distances)
         bucket = relative_distance(q_ids, k_ids).clamp(-self.range, self.range) + self.range
         return by_distance.gather(-1, bucket[:, None].expand(*by_distance.shape[:3], -1))
 
-    def init_parameters(self):
+    def init_parameters(self) -> None:
         init.normal_(self.table, std=self.table.shape[-1] ** -0.5)
 
 
@@ -259,7 +261,7 @@ class FireEncoding(PositionEncoding):
     WIDTH = 32
     MOST_CELLS = 2**20
 
-    def __init__(self, config, causal=False):
+    def __init__(self, config: HeadcountConfig, causal: bool = False):
         super().__init__(config, causal)
         self.scale = config.position_bias_scale
         self.threshold_start = config.fire_threshold
@@ -268,7 +270,7 @@ class FireEncoding(PositionEncoding):
         self.hidden = nn.Linear(1, self.WIDTH)
         self.output = nn.Linear(self.WIDTH, self.num_heads)
 
-    def bias(self, query, q_ids, k_ids):
+    def bias(self, query: Tensor | None, q_ids: Tensor, k_ids: Tensor) -> Tensor:
         # The hidden layer is WIDTH times as large as the result; queries go through it in parts.
         parts = q_ids.split(max(1, self.MOST_CELLS // k_ids.shape[1]), dim=1)
         return torch.cat([self._bias_of_part(part, k_ids) for part in parts], dim=2)
@@ -284,7 +286,7 @@ class FireEncoding(PositionEncoding):
         hidden = torch.relu(self.hidden(signed[..., None].to(self.hidden.weight.dtype)))
         return self.scale * self.output(hidden).permute(0, 3, 1, 2)
 
-    def init_parameters(self):
+    def init_parameters(self) -> None:
         init.constant_(self.rate, 0.1)
         init.constant_(self.threshold, self.threshold_start)
         # With a zero bias every kink of f would sit at distance 0; spread over [-1, 1], f can bend where it needs to.
@@ -300,18 +302,18 @@ class KerpleEncoding(PositionEncoding):
     r1 and r2 are trained per head and kept positive by a softplus. Symmetric in bidirectional attention, like ALiBi.
     """
 
-    def __init__(self, config, causal=False):
+    def __init__(self, config: HeadcountConfig, causal: bool = False):
         super().__init__(config, causal)
         self.raw_weight = nn.Parameter(torch.empty(self.num_heads))
         self.raw_rate = nn.Parameter(torch.empty(self.num_heads))
 
-    def bias(self, query, q_ids, k_ids):
+    def bias(self, query: Tensor | None, q_ids: Tensor, k_ids: Tensor) -> Tensor:
         distance = relative_distance(q_ids, k_ids).abs().float()[:, None]
         weight = nn.functional.softplus(self.raw_weight)[None, :, None, None]
         rate = nn.functional.softplus(self.raw_rate)[None, :, None, None]
         return -weight * torch.log1p(rate * distance)
 
-    def init_parameters(self):
+    def init_parameters(self) -> None:
         init.uniform_(self.raw_weight, -1.0, 2.0)
         init.uniform_(self.raw_rate, -1.0, 1.0)
 

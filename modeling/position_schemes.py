@@ -23,7 +23,14 @@ from ..configuration.configuration_headcount import HeadcountConfig
 OTHER_ID, OPERATOR_ID, FIRST_DIGIT_ID = 0, 1, 2
 
 
-def sequential(slots, input_ids, attention_mask, config: HeadcountConfig, stack: str, training: bool) -> Tensor:
+def sequential(
+    slots: Tensor,
+    input_ids: Tensor | None,
+    attention_mask: Tensor | None,
+    config: HeadcountConfig,
+    stack: str,
+    training: bool,
+) -> Tensor:
     """0, 1, 2, ... for the real tokens, wherever the padding is."""
     if attention_mask is None:
         return slots[None]
@@ -33,7 +40,14 @@ def sequential(slots, input_ids, attention_mask, config: HeadcountConfig, stack:
     return (real.long().cumsum(-1) - 1).clamp(min=0)
 
 
-def randomized(slots, input_ids, attention_mask, config: HeadcountConfig, stack: str, training: bool) -> Tensor:
+def randomized(
+    slots: Tensor,
+    input_ids: Tensor | None,
+    attention_mask: Tensor | None,
+    config: HeadcountConfig,
+    stack: str,
+    training: bool,
+) -> Tensor:
     """Ruoss et al. 2023, https://arxiv.org/abs/2305.16843: an ordered random subset of a larger range.
 
     In training every row draws its own subset of 0..max_position_embeddings-1 (with `inputs_embeds` alone the rows
@@ -58,7 +72,14 @@ def randomized(slots, input_ids, attention_mask, config: HeadcountConfig, stack:
     return ((2 * order + 1) * span // (2 * count)).clamp(max=span - 1)  # what is padded may count beyond the end
 
 
-def coupled(slots, input_ids, attention_mask, config: HeadcountConfig, stack: str, training: bool) -> Tensor:
+def coupled(
+    slots: Tensor,
+    input_ids: Tensor | None,
+    attention_mask: Tensor | None,
+    config: HeadcountConfig,
+    stack: str,
+    training: bool,
+) -> Tensor:
     """Cho et al. 2024, https://arxiv.org/abs/2405.20671: digits of equal significance share an id.
 
     Operands are written most significant digit first. With `answer_order="reversed"` the units of operands and answer
@@ -69,11 +90,13 @@ def coupled(slots, input_ids, attention_mask, config: HeadcountConfig, stack: st
         bos 3 7 4 + 8 1 4 = 8 8 1 1
           0 4 3 2 1 4 3 2 1 2 3 4 5
     """
-    is_digit = _digits(input_ids, config)
+    tokens = _tokens(input_ids, config)
+    is_digit = _digits(tokens, config)
     if config.is_encoder_decoder:
         in_answer = torch.full_like(is_digit, stack == "decoder")
     else:
-        in_answer = (input_ids == config.answer_start_token_id).cumsum(-1) > 0
+        assert config.answer_start_token_id is not None  # the config insists on it
+        in_answer = (tokens == config.answer_start_token_id).cumsum(-1) > 0
     from_left = _place_in_run(is_digit)
     if config.answer_order == "reversed":
         from_right = _place_in_run(is_digit.flip(-1)).flip(-1)
@@ -82,13 +105,20 @@ def coupled(slots, input_ids, attention_mask, config: HeadcountConfig, stack: st
         place = torch.where(in_answer, from_left, from_left + 1)
     ids = torch.where(is_digit, FIRST_DIGIT_ID + place, OPERATOR_ID)
     idle = [token for token in (config.pad_token_id, config.bos_token_id, config.eos_token_id) if token is not None]
-    is_idle = torch.isin(input_ids, torch.tensor(idle, device=input_ids.device))
+    is_idle = torch.isin(tokens, torch.tensor(idle, device=tokens.device))
     if config.is_encoder_decoder and stack == "decoder":
-        is_idle = is_idle & (input_ids != config.decoder_start_token_id)  # it stands where a single stack has its "="
+        is_idle = is_idle & (tokens != config.decoder_start_token_id)  # it stands where a single stack has its "="
     return _with_random_offset(_shared(ids.masked_fill(is_idle, OTHER_ID)), config, training)
 
 
-def abacus(slots, input_ids, attention_mask, config: HeadcountConfig, stack: str, training: bool) -> Tensor:
+def abacus(
+    slots: Tensor,
+    input_ids: Tensor | None,
+    attention_mask: Tensor | None,
+    config: HeadcountConfig,
+    stack: str,
+    training: bool,
+) -> Tensor:
     """McLeish et al. 2024, https://arxiv.org/abs/2405.17399: a digit's id is its place within its number, from 1.
 
         bos 3 7 4 + 8 1 4 = 8 8 1 1
@@ -96,19 +126,24 @@ def abacus(slots, input_ids, attention_mask, config: HeadcountConfig, stack: str
 
     In the paper all numbers are written least significant digit first, so that equal ids mean equal significance.
     """
-    is_digit = _digits(input_ids, config)
+    is_digit = _digits(_tokens(input_ids, config), config)
     ids = torch.where(is_digit, _place_in_run(is_digit) + 1, OTHER_ID)
     return _with_random_offset(_shared(ids), config, training)
 
 
-def _digits(input_ids: Tensor | None, config: HeadcountConfig) -> Tensor:
+def _tokens(input_ids: Tensor | None, config: HeadcountConfig) -> Tensor:
+    """The tokens, or an error where they are not at hand."""
     if input_ids is None:
         raise ValueError(
             f"position_scheme={config.position_scheme!r} makes ids from the tokens of the whole sequence, which are "
             "not at hand here (cached decoding, inputs_embeds or encoder_outputs); expected explicit position_ids, as "
             "model.make_position_ids(input_ids) gives them."
         )
-    return torch.isin(input_ids, torch.tensor(config.digit_token_ids, device=input_ids.device))
+    return input_ids
+
+
+def _digits(tokens: Tensor, config: HeadcountConfig) -> Tensor:
+    return torch.isin(tokens, torch.tensor(config.digit_token_ids, device=tokens.device))
 
 
 def _place_in_run(is_digit: Tensor) -> Tensor:

@@ -43,9 +43,9 @@ class HeadcountStack(nn.Module):
         self.stack = stack
         self.causal = stack == "decoder" or config.attention_direction == "causal"
         self.has_cross_attention = stack == "decoder" and config.is_encoder_decoder
-        num_layers = config.decoder_layers if self.has_cross_attention else config.num_hidden_layers
+        num_layers = (self.has_cross_attention and config.decoder_layers) or config.num_hidden_layers
 
-        self.embed_tokens = EMBEDDINGS[config.embedding_type](config)
+        self.embed_tokens: nn.Module = EMBEDDINGS[config.embedding_type](config)
         encoding = POSITION_ENCODINGS[config.position_embedding_type]
         self.position_encoding = encoding(config, causal=self.causal)
         self.cross_position_encoding = None
@@ -132,7 +132,8 @@ class HeadcountStack(nn.Module):
     ) -> tuple[Tensor, Tensor, dict, dict | None]:
         """What the first layer reads (B, Q, E), the ids of the tokens, and what all layers' attention shares."""
         self._check_inputs(input_ids, inputs_embeds, encoder_hidden_states)
-        hidden_states = self._embed(input_ids) if inputs_embeds is None else inputs_embeds
+        hidden_states = inputs_embeds if input_ids is None else self._embed(input_ids)
+        assert hidden_states is not None  # one of the two was given
         batch, queries = hidden_states.shape[:2]
         past, num_keys = self._past(past_key_values, queries)
         query_slots = torch.arange(queries, device=hidden_states.device) + past
@@ -156,16 +157,16 @@ class HeadcountStack(nn.Module):
                 self.position_encoding, q_ids, k_ids, visible, num_keys, jitter, hidden_states.dtype
             )
         cross_attn_inputs = None
-        if self.has_cross_attention:
+        if self.cross_position_encoding is not None and encoder_hidden_states is not None:
             encoder_keys = encoder_hidden_states.shape[1]
             encoder_attention_mask = self._check_padding(
                 "attention_mask", encoder_attention_mask, batch, encoder_keys, 0, encoder_keys
             )
             encoder_ids = self._encoder_ids(encoder_position_ids, encoder_hidden_states)
             padding = None if without_effect(encoder_attention_mask) else encoder_attention_mask
-            seen = visible_keys(padding, query_slots, encoder_keys, causal=False, window=None)
+            visible = visible_keys(padding, query_slots, encoder_keys, causal=False, window=None)
             cross_attn_inputs = self._attention_inputs(
-                self.cross_position_encoding, q_ids, encoder_ids, seen, encoder_keys, jitter, hidden_states.dtype
+                self.cross_position_encoding, q_ids, encoder_ids, visible, encoder_keys, jitter, hidden_states.dtype
             )
         hidden_states = self.dropout(self.position_encoding.embed(hidden_states, q_ids))
         return hidden_states, q_ids, self_attn_inputs, cross_attn_inputs
@@ -179,12 +180,14 @@ class HeadcountStack(nn.Module):
                 f"{self.config.vocab_size - 1}."
             ) from error
 
-    def _check_inputs(self, input_ids, inputs_embeds, encoder_hidden_states) -> None:
+    def _check_inputs(
+        self, input_ids: Tensor | None, inputs_embeds: Tensor | None, encoder_hidden_states: Tensor | None
+    ) -> None:
         own = "decoder_" if self.has_cross_attention else ""
-        if (input_ids is None) == (inputs_embeds is None):
+        states, dimensions = (input_ids, 2) if input_ids is not None else (inputs_embeds, 3)
+        if states is None or (input_ids is not None and inputs_embeds is not None):
             wanted = f"{own}input_ids and {own}inputs_embeds" + (", or labels to make them from" if own else "")
             raise ValueError(f"expected exactly one of {wanted}.")
-        states, dimensions = (input_ids, 2) if input_ids is not None else (inputs_embeds, 3)
         if states.ndim != dimensions or 0 in states.shape[:2]:
             name = f"{own}input_ids" if input_ids is not None else f"{own}inputs_embeds"
             wanted = "(batch, length)" if dimensions == 2 else "(batch, length, hidden_size)"
@@ -210,7 +213,9 @@ class HeadcountStack(nn.Module):
             cache = cache.self_attention_cache
         return cache.get_seq_length(), cache.get_mask_sizes(queries, 0)[0]
 
-    def _check_padding(self, name: str, mask, batch: int, queries: int, past: int | Tensor, num_keys: int):
+    def _check_padding(
+        self, name: str, mask: Tensor | None, batch: int, queries: int, past: int | Tensor, num_keys: int
+    ) -> Tensor | None:
         """The mask over all keys, or an error that names the shape wanted."""
         if mask is None:
             return None
@@ -223,7 +228,16 @@ class HeadcountStack(nn.Module):
             )
         return nn.functional.pad(mask, (0, num_keys - mask.shape[1]), value=1)  # slots to come; causality hides them
 
-    def _position_ids(self, input_ids, attention_mask, position_ids, batch: int, query_slots, past, num_keys):
+    def _position_ids(
+        self,
+        input_ids: Tensor | None,
+        attention_mask: Tensor | None,
+        position_ids: Tensor | None,
+        batch: int,
+        query_slots: Tensor,
+        past: int | Tensor,
+        num_keys: int,
+    ) -> tuple[Tensor, Tensor]:
         """Ids of the queries (B or 1, Q) and of the keys (B or 1, K)."""
         queries = query_slots.shape[0]
         starts_here = isinstance(past, int) and past == 0
@@ -250,7 +264,7 @@ class HeadcountStack(nn.Module):
                 )
         return q_ids, nn.functional.pad(ids, (0, num_keys - ids.shape[1]))
 
-    def _encoder_ids(self, encoder_position_ids, encoder_hidden_states) -> Tensor:
+    def _encoder_ids(self, encoder_position_ids: Tensor | None, encoder_hidden_states: Tensor) -> Tensor:
         if encoder_position_ids is not None:
             return encoder_position_ids
         if self.config.cross_attention_positions:
@@ -271,7 +285,16 @@ class HeadcountStack(nn.Module):
         drawn = torch.where(alike < 0.5, common, torch.stack(each))
         return (low + (1 - low) * drawn)[None, :, None, None]
 
-    def _attention_inputs(self, encoding, q_ids, k_ids, visible, num_keys, jitter, dtype) -> dict:
+    def _attention_inputs(
+        self,
+        encoding: PositionEncoding,
+        q_ids: Tensor,
+        k_ids: Tensor,
+        visible: Tensor | None,
+        num_keys: int | Tensor,
+        jitter: Tensor | None,
+        dtype: torch.dtype,
+    ) -> dict:
         """What all layers of this stack share, for one kind of attention.
 
         `num_keys` is how many keys a query sees where there is no mask: a number, or one per query (1, 1, Q, 1).

@@ -52,8 +52,6 @@ def model_card(run: Run, facts: CardFacts) -> ModelCard:
     Args:
         run: the run, read whole.
         facts: what the files of the run do not say.
-
-    >>> print(model_card(read_run(Path("runs/addition"), whole=True), facts).content)
     """
     task, heads = task_of(run), judged_heads(run.rows.get("ablation", []))
     figures = [name for name in run.figures if is_shown(name)]

@@ -79,9 +79,16 @@ def run_examples(examples: dict[str, Example], repo_id: str, folder: Path) -> di
         environment = {name: value for name, value in os.environ.items() if "TOKEN" not in name.upper()}
         environment |= {"HF_HUB_OFFLINE": "1", "HF_HOME": cache, "HF_MODULES_CACHE": str(Path(cache) / "modules")}
         environment |= {"TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
-        child = {"cwd": cache, "env": environment, "capture_output": True, "text": True, "timeout": SECONDS}
         try:
-            answer = subprocess.run([sys.executable, "-c", RUNNER], input=json.dumps(programs), **child)
+            answer = subprocess.run(
+                [sys.executable, "-c", RUNNER],
+                input=json.dumps(programs),
+                cwd=cache,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+            )
         except subprocess.TimeoutExpired as error:
             raise ValueError(f"the example of the card has not ended after {SECONDS} seconds; try again.") from error
     if answer.returncode:

@@ -5,7 +5,7 @@ from typing import Any
 
 from ..data_builders.tasks import Task, options_of
 from ..records.rows import Rows, select
-from ..reports.evaluation_rows import at_lengths, by_fact, main_facts, whole, whole_splits, worst_by_length
+from ..reports.evaluation_rows import at_lengths, by_fact, main_facts, whole_splits, worst_by_length
 from ..reports.wording import interval, percent
 from .card_tables import answer_tables, label_table, longer_table, place_table, table, whole_label_table
 
@@ -97,11 +97,10 @@ def tested_beyond(worst: Rows, task: Task) -> list[str]:
 
 
 def perfect_scores(rows: Rows, task: Task) -> list[str]:
-    found = {split: whole(rows, "exact_match", split) for split in whole_splits(rows)}
     return [
         f"No mistake among the {row['n']:,} {task.texts.problems} of `{split}` still allows an error rate of up to "
         f"{percent(1 - row['interval'][0])} (95 %)."
-        for split, row in found.items()
+        for split, row in whole_splits(rows).items()
         if row["value"] == 1
     ]
 

@@ -5,7 +5,7 @@ from typing import Any
 from ..data_builders.tasks import Task
 from ..records.rows import Row, Rows, select, values_of
 from ..records.run_folder import Run
-from ..reports.evaluation_rows import at_lengths, by_fact, by_place, main_facts, whole, whole_splits, worst_by_length
+from ..reports.evaluation_rows import at_lengths, by_fact, by_place, main_facts, whole_splits, worst_by_length
 from ..reports.head_rows import modes_of, whole_drops
 from ..reports.wording import interval, percent
 
@@ -30,10 +30,9 @@ def split_words(task: Task, split: str) -> str:
 
 def answer_tables(rows: Rows, task: Task) -> list[tuple[str, str]]:
     """(caption, table): the whole splits with both ways of counting, then exact match by every fact that is told."""
-    lines, splits = [], whole_splits(rows)
-    for split in splits:
-        free, forced = whole(rows, "exact_match", split), whole(rows, "token_accuracy", split)
-        n, value, between = measured(forced)
+    lines, splits, forced = [], whole_splits(rows), whole_splits(rows, "token_accuracy")
+    for split, free in splits.items():
+        n, value, between = measured(forced[split])
         lines.append([f"`{split}`", *measured(free), value, between, n])
     head = ["split", task.texts.problems, "exact match, free-running", "95 % interval"]
     tables = [("", table([*head, "tokens right, teacher-forced", "95 % interval", "tokens"], lines))] if lines else []
@@ -78,7 +77,7 @@ def label_table(rows: Rows, task: Task, longest_trained: int) -> str:
 
 def whole_label_table(rows: Rows) -> str:
     """Accuracy on whole splits, for a task that is not tested by class and length."""
-    found = [whole(rows, "accuracy", split) for split in whole_splits(rows, "accuracy")]
+    found = whole_splits(rows, "accuracy").values()
     lines = [[f"`{row['split']}`", *measured(row, 1), maybe(row["majority_class_rate"])] for row in found]
     return table(["split", "n", "accuracy", "95 % interval", "one answer for all"], lines) if lines else ""
 
@@ -99,7 +98,7 @@ def maybe(value: float | None) -> str:
 def seed_table(task: Task, runs: list[Run]) -> str:
     """The headline figures of every run, seed by seed, each with n and interval."""
     lines = []
-    for run in sorted(runs, key=lambda run: run.seed):
+    for run in sorted(runs, key=lambda run: run.seed or 0):
         lines += [[run.seed, label, *measured(row)] for label, row in headline_rows(task, run.evaluation)]
     name = "accuracy at the worst length" if task.kind == "label" else "exact match, free-running"
     return table(["seed", task.texts.kinds, "n", name, "95 % interval"], lines)
@@ -110,7 +109,7 @@ def headline_rows(task: Task, rows: Rows) -> list[tuple[str, Row]]:
     length of every class, longest first, or whole splits where there is none.
     """
     measure = task.measure["metric"]
-    splits = [(split, whole(rows, measure, split)) for split in whole_splits(rows, measure)]
+    splits = list(whole_splits(rows, measure).items())
     longer = at_lengths(rows, task)
     if task.kind != "label":
         unit = task.texts.length

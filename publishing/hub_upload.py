@@ -6,8 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from .repository import VERSION, PublishedData, Repository
+
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
 
 
 # Files that headcount itself puts into a repository under names that change; old ones go in the commit that replaces
@@ -68,7 +73,7 @@ def published_data(repo_id: str) -> PublishedData:
         manifest = read_json(api, repo_id, "dataset", "manifest.json", revision)
     except Exception as error:
         raise PushFailed(f"the data set {repo_id} cannot be read: {reason(error)}.") from error
-    if manifest is None:
+    if manifest is None or revision is None:
         raise PushFailed(f"{repo_id} has no manifest.json; expected a data set that headcount has published.")
     return PublishedData(repo_id, revision, manifest)
 
@@ -86,7 +91,7 @@ def push(
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
     api, repo_id = HfApi(), full_name(repository.repo_id)
-    place = {"repo_id": repo_id, "repo_type": repository.repo_type}
+    place: dict[str, Any] = {"repo_id": repo_id, "repo_type": repository.repo_type}
     made = head = None  # what to remove if the push fails; the commit before it
     try:
         present = existing_files(api, place, private)
@@ -100,7 +105,9 @@ def push(
             present = set(api.list_repo_files(**place, revision=revision))
         head = api.repo_info(**place, revision=revision).sha
         say(f"sending {len(repository.files)} files, {repository.size / 1e6:.1f} MB, to {repo_id}")
-        operations = [CommitOperationAdd(name, path) for name, path in repository.files.items()]
+        operations: list[CommitOperationAdd | CommitOperationDelete] = [
+            CommitOperationAdd(name, path) for name, path in repository.files.items()
+        ]
         stale = sorted(name for name in present or () if name not in repository.files and is_own(name))
         operations += [CommitOperationDelete(name) for name in stale]
         message = f"Upload {repository.repo_type} with headcount {VERSION}"
@@ -115,7 +122,7 @@ def push(
         raise PushFailed(f"nothing was pushed to {repository.repo_id}: {reason(error)}.{left}") from error
 
 
-def existing_files(api, place: dict, private: bool) -> set[str] | None:
+def existing_files(api: "HfApi", place: dict[str, Any], private: bool) -> set[str] | None:
     """The files on the main branch, or None if there is no such repository; raises if it is not headcount's."""
     from huggingface_hub.errors import RepositoryNotFoundError
 
@@ -123,7 +130,7 @@ def existing_files(api, place: dict, private: bool) -> set[str] | None:
         info = api.repo_info(**place)
     except RepositoryNotFoundError:
         return None
-    names = {sibling.rfilename for sibling in info.siblings or ()}
+    names = {sibling.rfilename for sibling in getattr(info, "siblings", None) or ()}
     if names - NEW_REPOSITORY:
         mark, field = {"model": ("config.json", "model_type"), "dataset": ("manifest.json", "corpus_version")}[
             place["repo_type"]
@@ -143,11 +150,11 @@ def existing_files(api, place: dict, private: bool) -> set[str] | None:
     return names
 
 
-def branches(api, place: dict) -> set[str]:
+def branches(api: "HfApi", place: dict[str, Any]) -> set[str]:
     return {branch.name for branch in api.list_repo_refs(**place).branches}
 
 
-def read_json(api, repo_id: str, repo_type: str, name: str, revision: str) -> dict | None:
+def read_json(api: "HfApi", repo_id: str, repo_type: str, name: str, revision: str | None) -> dict | None:
     from huggingface_hub.errors import RemoteEntryNotFoundError
 
     with tempfile.TemporaryDirectory() as cache:
@@ -166,12 +173,12 @@ def is_own(name: str) -> bool:
     return any(fnmatch(name, pattern) for pattern in OWN_FILES)
 
 
-def undo(api, place: dict, made: str, revision: str | None) -> str:
+def undo(api: "HfApi", place: dict[str, Any], made: str, revision: str | None) -> str:
     """Removes what was made for a push that failed; a sentence if that fails too."""
     try:
         if made == "repository":
             api.delete_repo(**place)
-        else:
+        elif revision is not None:
             api.delete_branch(**place, branch=revision)
     except Exception as error:
         what = f"repository {place['repo_id']}" if made == "repository" else f"branch {revision}"
@@ -179,7 +186,7 @@ def undo(api, place: dict, made: str, revision: str | None) -> str:
     return ""
 
 
-def answer_lost(api, place: dict, revision: str | None, head: str | None) -> str:
+def answer_lost(api: "HfApi", place: dict[str, Any], revision: str | None, head: str | None) -> str:
     """A sentence if the branch has moved on although the push failed: perhaps only the Hub's answer was lost."""
     try:
         moved = head is not None and api.repo_info(**place, revision=revision).sha != head

@@ -73,8 +73,6 @@ def stage_run(
 
     Returns:
         The files by their path in the repository; nothing is sent.
-
-    >>> stage_run(Path("runs/addition"), "alice/addition", work).files["README.md"]
     """
     from ..data_builders.card import command_of
     from ..data_builders.tokenization import HeadcountTokenizer
@@ -148,7 +146,7 @@ def check_data(data: PublishedData, task: str, options: Any) -> None:
     """Raises unless the data set was made with the options of the run, so that its rows are those of the run."""
     from ..data_builders.builders import CORPUS_VERSION
 
-    wanted = {"task": task, "corpus_version": CORPUS_VERSION, "options": plain_options(options)}
+    wanted: dict[str, Any] = {"task": task, "corpus_version": CORPUS_VERSION, "options": plain_options(options)}
     for name, value in wanted.items():
         found = data.manifest.get(name)
         if found == value:

@@ -13,8 +13,12 @@ def whole(rows: Rows, metric: str, split: str = "test") -> Row | None:
     return only(rows, scope={}, metric=metric, split=split, kind=None)
 
 
-def whole_splits(rows: Rows, metric: str = "exact_match") -> list[str]:
-    return values_of(select(rows, scope={}, metric=metric, kind=None), "split")
+def whole_splits(rows: Rows, metric: str = "exact_match") -> dict[str, Row]:
+    """Split -> the row about the whole of it."""
+    found: dict[str, Row] = {}
+    for row in select(rows, scope={}, metric=metric, kind=None):
+        found.setdefault(row["split"], row)
+    return found
 
 
 def by_fact(rows: Rows, fact: str, split: str) -> Rows:

@@ -75,8 +75,11 @@ def built_in_names(run: Run) -> list[str]:
 def read_study(folder: Path) -> Study:
     """Everything below the folder that a report can show; raises where there is nothing or a file is broken.
 
-    >>> study = read_study(Path("runs/study"))
-    >>> study.heads.get("ablation")
+    >>> import headcount
+    >>> tiny = ["training.steps=2", "model.num_hidden_layers=1", "model.num_attention_heads=2", "model.hidden_size=16"]
+    >>> run = headcount.train("reverse", "runs/tiny", settings=tiny)
+    >>> [run.name for run in read_study(run.folder).runs]
+    ['tiny']
     """
     if not folder.is_dir():
         raise ValueError(f"{folder} is not a folder; expected a study, or a run of headcount train.")
@@ -113,8 +116,8 @@ def read_parts(path: Path, study: Path) -> Iterator[tuple[str, Part]]:
             for task in values_of(own, "task") if kind == LENGTH else [""]:
                 part = [row for row in own if row["task"] == task] if task else own
                 files.setdefault((kind, task), {})[name] = part
-    for (kind, task), rows in files.items():
-        yield kind, Part(relative(path, study), rows, list_figures(path), task)
+    for (kind, task), found in files.items():
+        yield kind, Part(relative(path, study), found, list_figures(path), task)
 
 
 def studied_run(folder: Path, runs: list[Run], heads: Part) -> Run | None:

@@ -61,7 +61,7 @@ def options(
 
 
 # typer carries its own copy of click, whose base class for a user's mistake has no public name of its own.
-UserError = next(parent for parent in typer.BadParameter.__mro__ if parent.__name__ == "ClickException")
+UserError: Any = next(parent for parent in typer.BadParameter.__mro__ if parent.__name__ == "ClickException")
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -10,9 +10,13 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+
+if TYPE_CHECKING:
+    from ..data_builders.tasks import Task
 
 
 # The other options are those of the task: see task_options.py.
@@ -51,7 +55,7 @@ def main(
     report(chosen, options, splits, output, dry_run, as_json)
 
 
-def recipe_options(task, recipe: str | None) -> dict:
+def recipe_options(task: "Task", recipe: str | None) -> dict:
     """The data section of a recipe of this task."""
     from ..trainers.recipe import load_recipe
 
@@ -82,7 +86,7 @@ class Progress:
             print(f"\r{text:90}", end="\n" if finished else "", file=sys.stderr, flush=True)
 
 
-def report(task, options, splits: dict, output: Path, dry_run: bool, as_json: bool) -> None:
+def report(task: "Task", options: Any, splits: dict, output: Path, dry_run: bool, as_json: bool) -> None:
     from ..data_builders.tasks import plain_options
 
     if as_json:

@@ -13,9 +13,13 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+
+if TYPE_CHECKING:
+    from ..analysis.lengths.study import LengthResults, Plan
 
 
 def main(
@@ -97,14 +101,16 @@ def names(option: str, text: str | None) -> list[str] | None:
 
 def numbers(option: str, text: str | None, smallest: int) -> list[int] | None:
     parts = names(option, text)
-    if parts is not None and not all(part.isdigit() and int(part) >= smallest for part in parts):
+    if parts is None:
+        return None
+    if not all(part.isdigit() and int(part) >= smallest for part in parts):
         raise ValueError(
             f"{option} {text!r} is not allowed; expected whole numbers from {smallest} on, such as 16,64."
         )
-    return parts and [int(part) for part in parts]
+    return [int(part) for part in parts]
 
 
-def study(plan, workers: int | None):
+def study(plan: "Plan", workers: int | None) -> "LengthResults":
     """Runs the plan under one display, and draws the figures."""
     from transformers.utils.logging import disable_progress_bar
 
@@ -128,7 +134,7 @@ def study(plan, workers: int | None):
     return found
 
 
-def show(found, as_json: bool) -> None:
+def show(found: "LengthResults", as_json: bool) -> None:
     from headcount.reports.tables.length_study import study_table
 
     summary = found.rows["summary"]

@@ -7,7 +7,7 @@ headcount heads bert-base-uncased --task feature-extraction --data texts.txt --o
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -94,7 +94,7 @@ def study_own_heads(
     for name in analyses_for(run.model, study):
         found = claim.finished(name)
         if found is None:
-            options = {needed: results[needed] for needed in NEEDS.get(name, ())}
+            options: dict[str, Any] = {needed: results[needed] for needed in NEEDS.get(name, ())}
             if name == "ablation":
                 options["modes"] = modes
             say(f"{name} ...")

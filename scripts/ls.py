@@ -14,7 +14,7 @@ from ..configuration.rules import nearest
 
 
 # Family -> (config field or argument that takes the name, its choices)
-FAMILIES = {
+FAMILIES: dict[str, tuple[str, dict[str, str]]] = {
     "encodings": ("position_embedding_type", choices.POSITION_ENCODINGS),
     "schemes": ("position_scheme", choices.POSITION_SCHEMES),
     "poolers": ("pooling_type", choices.POOLERS),
@@ -22,9 +22,9 @@ FAMILIES = {
     "normalizers": ("attention_normalizer", choices.NORMALIZERS),
     "embeddings": ("embedding_type", choices.EMBEDDINGS),
     "architectures": ("architecture", choices.ARCHITECTURES),
-    "recipes": ("recipe", None),  # these are read from files and tasks
-    "tasks": ("task", None),
-    "options": ("option", None),
+    "recipes": ("recipe", {}),  # these are read from files and tasks
+    "tasks": ("task", {}),
+    "options": ("option", {}),
 }
 
 

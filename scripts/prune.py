@@ -50,6 +50,8 @@ def main(
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    save_figure(draw_pruning(found.rows), output / "figures", "pruning")
+    figure = draw_pruning(found.rows)
+    if figure is not None:
+        save_figure(figure, output / "figures", "pruning")
     say(f"done: {output}")
     print(json.dumps(found.rows, indent=1) if as_json else pruning_text(found.rows, found.removed))

@@ -10,9 +10,13 @@ import json
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+
+if TYPE_CHECKING:
+    from ..publishing.repository import Repository
 
 
 def main(
@@ -79,7 +83,7 @@ def main(
         print(f"pushed {len(repository.files)} files in one commit: {pushed.url}")
 
 
-def write_local(repository, folder: Path) -> None:
+def write_local(repository: "Repository", folder: Path) -> None:
     """The files as they would be on the Hub; the folder appears when all of them are there."""
     import shutil
 
@@ -107,7 +111,7 @@ def note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def show(repository, as_json: bool) -> None:
+def show(repository: "Repository", as_json: bool) -> None:
     sizes = {name: path.stat().st_size for name, path in repository.files.items()}
     if as_json:
         about = {"repo_id": repository.repo_id, "repo_type": repository.repo_type}

@@ -1,8 +1,13 @@
 """`headcount heads` on a transformers model that is not headcount's own: data, batches, ablation, gradient, maps."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..records.progress import progress_bar, say
+
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 BATCH = 16
@@ -63,7 +68,7 @@ def study_stock_heads(
     return results
 
 
-def load(auto_class: str, model: str):
+def load(auto_class: str, model: str) -> "PreTrainedModel":
     """A model folder, a Hub name, or a folder that `save_pruned` wrote."""
     import transformers
 
@@ -101,7 +106,7 @@ def read_columns(data: str, wanted: dict[str, tuple[str, ...]], rows: int) -> di
     return columns
 
 
-def token_names(tokenizer, batch: dict) -> dict[str, list[list[str]]]:
+def token_names(tokenizer: Any, batch: dict) -> dict[str, list[list[str]]]:
     """The tokens of every row without padding."""
     pairs = zip(batch["input_ids"], batch["attention_mask"], strict=True)
     found = {"input_ids": [tokenizer.convert_ids_to_tokens(ids[mask.bool()].tolist()) for ids, mask in pairs]}

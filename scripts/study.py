@@ -66,7 +66,7 @@ def plan(trained: "Task", tested: "Task", output: Path, quick: bool, workers: in
     recipes = (own.quick_recipe,) if quick else own.recipes
     settings = tuple(word for value in own.quick_settings for word in ("--set", value)) if quick else ()
     runs, data, half = output / "runs", output / "data", max(1, workers // 2)
-    length = ("extrapolate", "--task", tested.name, "--output", str(output / "length"))
+    length: tuple[str, ...] = ("extrapolate", "--task", tested.name, "--output", str(output / "length"))
     length += ("--quick",) if quick else study_of(tested).length_options
     steps = [Step("extrapolate", (*length, "--workers", str(half)), (90 if quick else 500) / half, cores=half)]
     short = {recipe: Path(recipe).stem for recipe in recipes}  # a recipe may be a file
@@ -75,8 +75,8 @@ def plan(trained: "Task", tested: "Task", output: Path, quick: bool, workers: in
         steps.append(Step(f"data-{name}", ("data", trained.name, "--recipe", recipe, "--output", folder), 12))
     for recipe, name in short.items():
         for seed in seeds:
-            arguments = ("train", recipe, "--seed", str(seed), "--output", str(runs / f"{name}-{seed}"))
-            arguments += ("--data", str(data / name), *settings)
+            made = ("--seed", str(seed), "--output", str(runs / f"{name}-{seed}"))
+            arguments = ("train", recipe, *made, "--data", str(data / name), *settings)
             steps.append(Step(f"train-{name}-{seed}", arguments, 15 if quick else 30, (f"data-{name}",)))
     recipe = short[recipes[0]]
     first = runs / f"{recipe}-0"

@@ -10,9 +10,13 @@ accelerate launch --multi_gpu --num_processes 2 scripts/train.py addition --outp
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+
+if TYPE_CHECKING:
+    from ..trainers.recipe import Recipe
 
 
 def main(
@@ -60,7 +64,7 @@ def main(
         print(json.dumps(summary))
 
 
-def show_plan(recipe, as_json: bool) -> None:
+def show_plan(recipe: "Recipe", as_json: bool) -> None:
     """The resolved recipe, its number of parameters, and how long a few steps take here."""
     import time
 

@@ -9,11 +9,12 @@ import json
 import os
 import shutil
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..records.files import hash_file, new_folder, read_json
 
@@ -21,7 +22,9 @@ from ..records.files import hash_file, new_folder, read_json
 STATE = "state.json"
 
 
-def save_checkpoint(folder: Path, step: int, model, optimizers: list, keep: int) -> Path:
+def save_checkpoint(
+    folder: Path, step: int, model: nn.Module, optimizers: list[torch.optim.Optimizer], keep: int
+) -> Path:
     """Writes `folder/step-...` and removes all but the newest `keep` checkpoints."""
     final = folder / f"step-{step:08d}"
     with new_folder(final) as partial:
@@ -61,7 +64,7 @@ def newest_whole_checkpoint(folder: Path) -> tuple[Path, dict] | None:
     return None
 
 
-def load_checkpoint(path: Path, state: dict, model, optimizers: list) -> None:
+def load_checkpoint(path: Path, state: dict, model: nn.Module, optimizers: list[torch.optim.Optimizer]) -> None:
     tensors = load_file(path / "model.safetensors")
     missing, unexpected = model.load_state_dict(tensors, strict=False)
     tied = {name for name in missing if name in getattr(model, "all_tied_weights_keys", {})}
@@ -74,7 +77,7 @@ def load_checkpoint(path: Path, state: dict, model, optimizers: list) -> None:
         unpack_optimizer(optimizer, load_file(path / f"optimizer-{number}.safetensors"), described)
 
 
-def distinct(state: dict[str, Tensor]):
+def distinct(state: dict[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
     """Tied tensors once: safetensors refuses to write shared memory twice."""
     seen = set()
     for name, tensor in state.items():

@@ -6,6 +6,8 @@ from dataclasses import replace
 import torch
 from accelerate import Accelerator
 
+from ..data_builders.corpus import Corpus
+from ..modeling.modeling_headcount import HeadcountPreTrainedModel
 from .loop import training_step
 from .optimizers import OPTIMIZERS
 from .recipe import Recipe
@@ -15,7 +17,7 @@ from .training_data import make_batches
 SCALE = 0.5  # of the recipe's learning rates: the model knows its task and has to mend, not to start anew
 
 
-def make_finetuner(recipe: Recipe, corpus, steps: int) -> Callable:
+def make_finetuner(recipe: Recipe, corpus: Corpus, steps: int) -> Callable[[HeadcountPreTrainedModel], None]:
     """`finetune(model)`: `steps` steps with learning rates that rise and go down to zero each time.
 
     Every call goes on in the stream of training batches where the last one stopped.
@@ -34,7 +36,7 @@ def make_finetuner(recipe: Recipe, corpus, steps: int) -> Callable:
     recipe = replace(recipe, training=training)
     batches, accelerator, calls = make_batches(recipe, corpus), Accelerator(cpu=not torch.cuda.is_available()), 0
 
-    def finetune(model) -> None:
+    def finetune(model: HeadcountPreTrainedModel) -> None:
         nonlocal calls
         optimizers = OPTIMIZERS[training.optimizer](model, training)
         model.train()

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -144,7 +145,7 @@ def launched_processes() -> int:
 class Stopper:
     """Remembers Ctrl-C until the step is done; a second one stops at once."""
 
-    def __enter__(self):
+    def __enter__(self) -> "Stopper":
         self.wanted = False
         self.previous = None
         if hasattr(signal, "SIGINT") and signal.getsignal(signal.SIGINT) is not None:
@@ -154,12 +155,12 @@ class Stopper:
                 self.previous = None
         return self
 
-    def _note(self, number, frame):
+    def _note(self, number: int, frame: Any) -> None:
         if self.wanted:
             raise KeyboardInterrupt
         self.wanted = True
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         if self.previous is not None:
             signal.signal(signal.SIGINT, self.previous)
 
@@ -270,7 +271,7 @@ def run(recipe: Recipe, options: RunOptions, accelerator: Accelerator, say: Call
         examples_per_second=round((done - start) * training.batch_size / seconds, 1),
     )
     accelerator.wait_for_everyone()
-    if main:
+    if log is not None:
         finish(model, recipe, corpus, folder, summary, log, options, accelerator.num_processes, say, cpu_start)
     accelerator.wait_for_everyone()
     return summary
@@ -297,7 +298,15 @@ class StepResult:
     accuracy: Tensor  # share of its labels that were predicted right, before the update
 
 
-def training_step(model, optimizers, batch, step, steps, recipe: Recipe, accelerator) -> StepResult:
+def training_step(
+    model: Any,
+    optimizers: list[torch.optim.Optimizer],
+    batch: dict[str, Tensor],
+    step: int,
+    steps: int,
+    recipe: Recipe,
+    accelerator: Accelerator,
+) -> StepResult:
     """One update of the weights, by the part of the global batch that belongs to this process.
 
     The model is in training mode; setting it at every step would walk through all of its modules.
@@ -345,7 +354,7 @@ def count_hits(logits: Tensor, labels: Tensor, recipe: Recipe) -> Tensor:
     return (logits.argmax(-1) == labels).sum().float()
 
 
-def gather_validation(model, recipe: Recipe, corpus, accelerator) -> dict:
+def gather_validation(model: Any, recipe: Recipe, corpus: Corpus, accelerator: Accelerator) -> dict:
     """Process 0 evaluates all validation rows once, and tells the others; nothing is padded, nothing counted twice.
 
     The model is in training mode again afterwards.
@@ -360,7 +369,7 @@ def gather_validation(model, recipe: Recipe, corpus, accelerator) -> dict:
     return rate(int(counts[0]), int(counts[1]))
 
 
-def agree(flag: bool, accelerator) -> bool:
+def agree(flag: bool, accelerator: Accelerator) -> bool:
     """True on all processes if it is on any."""
     if accelerator.num_processes == 1:
         return flag
@@ -375,7 +384,18 @@ def check_finite(loss: Tensor, step: int, folder: Path) -> None:
     raise Diverged(f"the loss is not finite at step {step}; {good}. Expected a smaller learning rate or float32.")
 
 
-def finish(model, recipe, corpus, folder, summary, log, options, processes, say, cpu_start) -> None:
+def finish(
+    model: Any,
+    recipe: Recipe,
+    corpus: Corpus,
+    folder: Path,
+    summary: Row,
+    log: "MetricsLog",
+    options: RunOptions,
+    processes: int,
+    say: Callable[[str], None],
+    cpu_start: float,
+) -> None:
     log.flush()
     model.save_pretrained(folder / "model")
     tokenizer_of(recipe).save_pretrained(folder / "model")

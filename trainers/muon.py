@@ -61,7 +61,7 @@ class Muon(torch.optim.Optimizer):
     `params` may be groups with a `block` (rows, columns) of their own; without one a matrix is treated as a whole.
     """
 
-    def __init__(self, params, lr: float, momentum: float = 0.95, steps: int = 3, weight_decay: float = 0.0):
+    def __init__(self, params: Any, lr: float, momentum: float = 0.95, steps: int = 3, weight_decay: float = 0.0):
         options = {"lr": lr, "momentum": momentum, "steps": steps, "weight_decay": weight_decay, "block": None}
         super().__init__(params, options)
 

@@ -1,7 +1,7 @@
 """Optimizers by name, `fn(model, training) -> list of torch optimizers`, and the schedule of learning rates."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .recipe import TrainingOptions
 
 
-def make_adamw(parameters, training: "TrainingOptions") -> torch.optim.AdamW:
+def make_adamw(parameters: Iterable[nn.Parameter], training: "TrainingOptions") -> torch.optim.AdamW:
     return torch.optim.AdamW(
         parameters,
         lr=training.learning_rate,

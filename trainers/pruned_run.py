@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ..data_builders.corpus import Corpus
+from ..modeling.modeling_headcount import HeadcountPreTrainedModel
 from ..records.files import new_folder, write_json, write_text
 from ..records.provenance import provenance
 from ..records.rows import write_rows
@@ -15,14 +15,14 @@ from .model_building import MODEL_CLASSES, tokenizer_of
 from .recipe import Recipe
 
 
-def pruned_recipe(recipe: Recipe, model) -> Recipe:
+def pruned_recipe(recipe: Recipe, model: HeadcountPreTrainedModel) -> Recipe:
     """The recipe of the small architecture: everything as before, without the pruned heads."""
-    heads = {name: list(numbers) for name, numbers in model.config.pruned_heads.items()}
+    heads = {name: list(numbers) for name, numbers in (model.config.pruned_heads or {}).items()}
     return replace(recipe, name=f"{recipe.name}-pruned", model={**recipe.model, "pruned_heads": heads})
 
 
 def save_pruned_run(
-    folder: Path, recipe: Recipe, corpus: Corpus, model: Any, seconds: float, cpu_start: float
+    folder: Path, recipe: Recipe, corpus: Corpus, model: HeadcountPreTrainedModel, seconds: float, cpu_start: float
 ) -> None:
     """Recipe, model, tokenizer and evaluation, so that every verb that reads a run reads this one too."""
     try:
@@ -36,7 +36,9 @@ def save_pruned_run(
         raise ValueError(f"{folder} cannot be written ({error.strerror}); expected a writable folder.") from error
 
 
-def train_control(recipe: Recipe, model, folder: Path, overwrite: bool):
+def train_control(
+    recipe: Recipe, model: HeadcountPreTrainedModel, folder: Path, overwrite: bool
+) -> HeadcountPreTrainedModel:
     """The small architecture, trained from scratch by the recipe in a folder of its own."""
     small = pruned_recipe(recipe, model)
     train_recipe(small, RunOptions(folder, overwrite=overwrite and folder.exists(), evaluate=False))

@@ -81,7 +81,7 @@ class TrainingOptions:
     checkpoint_every: int = 100
     target: float | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, rule in TRAINING_RULES.items():
             value = getattr(self, name)
             if not rule.accepts(value):

@@ -38,6 +38,13 @@ def load_run(place: str | Path, data: str | Path | None = None, exhaustive: bool
 
     Returns:
         A `TrainedRun` with `model`, `recipe` and `corpus`.
+
+    >>> import headcount
+    >>> tiny = ["training.steps=2", "model.num_hidden_layers=1", "model.num_attention_heads=2", "model.hidden_size=16"]
+    >>> headcount.train("reverse", "runs/tiny", settings=tiny).folder.name
+    'tiny'
+    >>> headcount.load_run("runs/tiny").recipe.task
+    'reverse'
     """
     folder, weights, recipe_path = find_model(place)
     recipe = load_recipe(str(recipe_path))

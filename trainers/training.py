@@ -34,7 +34,11 @@ def train(
     Returns:
         The run: `model`, `recipe` and `corpus`.
 
-    >>> run = train("addition-tiny", "runs/tiny", settings=["training.steps=20"])  # doctest: +SKIP
+    >>> import headcount
+    >>> tiny = ["training.steps=2", "model.num_hidden_layers=1", "model.num_attention_heads=2", "model.hidden_size=16"]
+    >>> run = headcount.train("reverse", "runs/tiny", settings=tiny)
+    >>> run.model.config.hidden_size
+    16
     """
     if isinstance(recipe, Recipe):
         if seed is not None or list(settings):
@@ -59,7 +63,12 @@ def evaluate(run: str | Path | TrainedRun, data: str | Path | None = None, exhau
     Returns:
         Rows: `exact_match` or `accuracy` of every test, and parts of them.
 
-    >>> rows = evaluate("runs/tiny")  # doctest: +SKIP
+    >>> import headcount
+    >>> tiny = ["training.steps=2", "model.num_hidden_layers=1", "model.num_attention_heads=2", "model.hidden_size=16"]
+    >>> run = headcount.train("reverse", "runs/tiny", settings=tiny)
+    >>> row = headcount.evaluate(run)[0]
+    >>> row["metric"], row["decoding"], row["n"]
+    ('exact_match', 'free-running', 1000)
     """
     if isinstance(run, TrainedRun):
         if data is not None or exhaustive:

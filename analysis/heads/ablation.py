@@ -56,9 +56,16 @@ def ablate(
 ) -> Rows:
     """What any transformers model loses without each of its heads, the one that costs most first.
 
-    >>> rows = headcount.ablate(model, batches, metric=lambda outputs, batch: outputs.logits[:, 0, 7])
+    >>> import headcount, torch
+    >>> config = headcount.HeadcountConfig(num_hidden_layers=1, num_attention_heads=2)
+    >>> model = headcount.HeadcountForConditionalGeneration(config)
+    >>> batch = {"input_ids": torch.tensor([[5, 6, 2]]), "labels": torch.tensor([[6, 5, 2]])}
+    >>> rows = headcount.ablate(model, batch, metric=lambda outputs, batch: outputs.logits[:, 0, 7])
+    >>> len(rows), rows[0]["rank"], rows[0]["mode"]
+    (6, 1, 'zero')
 
     Args:
+        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
         batches: one batch, a tensor of input ids, a list of either, or a DataLoader.
         metric: a function of outputs and batch that gives one value per example, the higher the better; or an
             `evaluate` metric; without one, the share of examples with every label right, and the rise of the loss.
@@ -120,12 +127,14 @@ def ablation_rows(
     if hasattr(metric, "compute"):
         return _ranked(_module_rows(outcomes, metric))
     if outcomes.values is not None:
+        assert outcomes.metric is not None  # whose values they are
         make = _share_rows if outcomes.values.dtype == bool else _mean_rows
         return _ranked(make(outcomes, outcomes.values, outcomes.metric, None))
     name = "exact_match" if is_sequence_model(model) else "accuracy"
     rows = _ranked(_share_rows(outcomes, outcomes.right, name, outcomes.decoding))
-    for version in range(1, len(outcomes.interventions)):
-        rise = mean_with_interval(outcomes.loss[version] - outcomes.loss[0])
+    _, _, loss = outcomes.by_labels()
+    for version in range(1, len(loss)):
+        rise = mean_with_interval(loss[version] - loss[0])
         rows.append(ablation_row(outcomes, version, "loss_rise", rise))
     return rows if examples is None else rows + _part_rows(outcomes, examples, name)
 
@@ -156,7 +165,7 @@ def _mean_rows(outcomes: Outcomes, values: NDArray, name: str, decoding: str | N
     rows = []
     for version, (p_value, p_holm) in enumerate(zip(p_values, holm(p_values), strict=True), start=1):
         estimates = {"intact": mean_with_interval(values[0]), "ablated": mean_with_interval(values[version])}
-        tests = {"p_value": p_value, "p_holm": p_holm, **NO_CLASS}
+        tests: dict[str, Any] = {"p_value": p_value, "p_holm": p_holm, **NO_CLASS}
         drop = mean_with_interval(drops[version - 1])
         rows.append(ablation_row(outcomes, version, f"{name}_drop", drop, decoding=decoding, **estimates, **tests))
     return rows
@@ -164,7 +173,8 @@ def _mean_rows(outcomes: Outcomes, values: NDArray, name: str, decoding: str | N
 
 def _module_rows(outcomes: Outcomes, metric: Any) -> Rows:
     """The difference of an `evaluate` metric on all examples; its interval by resampling, the same for both."""
-    references, n = outcomes.labels, len(outcomes.labels)
+    answers, references, _ = outcomes.by_labels()
+    n = len(references)
     draws = np.random.default_rng(0).integers(0, n, (RESAMPLES, n))
 
     # `compute` writes every example to disk and reads it again; for the resamples the metric itself is enough.
@@ -176,15 +186,15 @@ def _module_rows(outcomes: Outcomes, metric: Any) -> Rows:
         result = by(predictions=found[real].tolist(), references=wanted[real].tolist())
         return float(next(iter(result.values())))
 
-    whole = [compute(tokens, slice(None), metric.compute) for tokens in outcomes.tokens]
-    intact = np.array([compute(outcomes.tokens[0], draw) for draw in draws])
+    whole = [compute(tokens, slice(None), metric.compute) for tokens in answers]
+    intact = np.array([compute(answers[0], draw) for draw in draws])
     rows = []
     for version in range(1, len(whole)):
-        drops = intact - [compute(outcomes.tokens[version], draw) for draw in draws]
+        drops = intact - np.array([compute(answers[version], draw) for draw in draws])
         interval = np.quantile(drops, [0.025, 0.975]).tolist()
         drop = {"value": whole[0] - whole[version], "n": n, "interval": interval}
         estimates = {"intact": {"value": whole[0], "n": n}, "ablated": {"value": whole[version], "n": n}}
-        tests = {"p_value": None, "p_holm": None, **NO_CLASS, "interval_by": f"{RESAMPLES} resamples"}
+        tests: dict[str, Any] = {"p_value": None, "p_holm": None, **NO_CLASS, "interval_by": f"{RESAMPLES} resamples"}
         rows.append(ablation_row(outcomes, version, f"{outcomes.metric}_drop", drop, **estimates, **tests))
     return rows
 
@@ -192,7 +202,7 @@ def _module_rows(outcomes: Outcomes, metric: Any) -> Rows:
 def _part_rows(outcomes: Outcomes, examples: Examples, name: str) -> Rows:
     """The drop for every value of every fact, and for every place of the answer."""
     right, hits, rows = outcomes.right, outcomes.hits, []
-    places = answer_places(examples, outcomes.labels) if examples.task.kind != "label" else None
+    places = answer_places(examples, outcomes.by_labels()[1]) if examples.task.kind != "label" else None
     for version in range(1, len(right)):
         for fact, values in examples.facts.items():
             for value in np.unique(values).tolist():

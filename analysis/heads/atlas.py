@@ -7,6 +7,8 @@ redundant       costs less than a point, as far as the interval goes, and does n
 other           needed, but none of these; or the evidence disagrees
 """
 
+from typing import Any
+
 from ...data_builders.tasks import Task
 from ...modeling.heads import Head
 from ...records.intervals import difference
@@ -61,7 +63,7 @@ def atlas_rows(task: Task, variable: str, ablation: Rows, flips: Rows, specializ
             role = "redundant"
         else:
             role = "other"
-        evidence = {
+        evidence: dict[str, Any] = {
             "drop": _figure(drop[head]),
             "mean_drop": _figure(mean_drop.get(head)),
             f"{variable}_flip": _figure(flip[head]),

@@ -27,9 +27,15 @@ def gradient_importance(
 
     Michel, Levy and Neubig 2019, "Are sixteen heads really better than one?", without their scaling by layer.
 
-    >>> rows = headcount.gradient_importance(model, {**inputs, "labels": labels})
+    >>> import headcount, torch
+    >>> config = headcount.HeadcountConfig(num_hidden_layers=1, num_attention_heads=2)
+    >>> model = headcount.HeadcountForConditionalGeneration(config)
+    >>> batch = {"input_ids": torch.tensor([[5, 6, 2]]), "labels": torch.tensor([[6, 5, 2]])}
+    >>> [row["head"] for row in headcount.gradient_importance(model, batch)][:2]
+    ['encoder.0.self.0', 'encoder.0.self.1']
 
     Args:
+        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
         batches: one batch, a tensor of input ids, a list of either, or a DataLoader.
         loss: a function of outputs and batch that gives one value per example; without it, the cross-entropy of the
             labels, summed over each example.

@@ -46,9 +46,18 @@ def interchange(
 ) -> Rows:
     """What becomes of the run on the base if sites take their output from the run on the source.
 
-    >>> rows = headcount.interchange(model, base, source, ["decoder.1.cross.0", ["decoder.0.mlp", "decoder.1.mlp"]])
+    >>> import headcount, torch
+    >>> config = headcount.HeadcountConfig(num_hidden_layers=1, num_attention_heads=2)
+    >>> model = headcount.HeadcountForConditionalGeneration(config)
+    >>> base, source = torch.tensor([[5, 6, 2]]), torch.tensor([[7, 8, 2]])
+    >>> wrap = lambda ids: {"input_ids": ids, "labels": torch.tensor([[6, 5, 2]])}
+    >>> metric = lambda outputs, batch: outputs.logits[:, 0, 7]
+    >>> sites = ["decoder.0.cross.0", ["encoder.0.mlp", "decoder.0.mlp"]]
+    >>> [row["site"] for row in headcount.interchange(model, wrap(base), wrap(source), sites, metric)]
+    ['none', 'decoder.0.cross.0', 'encoder.0.mlp + decoder.0.mlp']
 
     Args:
+        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
         base: one batch, a tensor of input ids, a list of either, or a DataLoader.
         source: as the base and of the same shapes; the source of each example is in its row.
         sites: names of sites, or lists of names that are changed together.
@@ -75,14 +84,15 @@ def interchange(
             _row(outcomes, f"{outcomes.metric}_rise", mean_with_interval(own - values[0]), site=each.name)
             for each, own in zip(outcomes.interventions, values, strict=True)
         ]
-    target = sweep(model, source, [], metric, runner=runner).tokens[0]
-    if target.shape != outcomes.labels.shape:
+    tokens, labels, _ = outcomes.by_labels()
+    target = sweep(model, source, [], metric, runner=runner).by_labels()[0][0]
+    if target.shape != labels.shape:
         raise ValueError("base and source differ in their labelled places; expected labels of the same shape.")
-    differs = (target != outcomes.tokens[0]) & (outcomes.labels != IGNORED)
+    differs = (target != tokens[0]) & (labels != IGNORED)
     counted = differs.any(-1)
     if not counted.any():
         raise ValueError("the model predicts the same for every base and source; expected pairs on which it differs.")
-    flips = ((outcomes.tokens == target) | ~differs).all(-1)[:, counted]
+    flips = ((tokens == target) | ~differs).all(-1)[:, counted]
     return [
         _row(outcomes, "flip", rate(int(own.sum()), int(counted.sum())), site=each.name)
         for each, own in zip(outcomes.interventions, flips, strict=True)
@@ -124,10 +134,11 @@ def flip_rows(model: HeadcountPreTrainedModel, pairs: PairedExamples, outcomes: 
     `whole_answer_flip`: greedy decoding writes exactly the source's answer.
     The head named `none` is the control without any intervention: its rate is that of wrong answers.
     """
-    agrees = outcomes.tokens == outcomes.labels  # (V, N, T)
+    tokens, labels, _ = outcomes.by_labels()
+    agrees = tokens == labels  # (V, N, T)
     before = labels_in_place(model, pairs.base.rows["labels"]).numpy()
     index = labels_in_place(model, torch.from_numpy(pairs.source.roles("answer").index)).numpy()
-    counts = (before != outcomes.labels) | (index == pairs.index[:, None])
+    counts = (before != labels) | (index == pairs.index[:, None])
     flips = (agrees | ~counts).all(-1)
     variable = pairs.base.task.variables[pairs.variable]
     found = []
@@ -144,5 +155,5 @@ def flip_rows(model: HeadcountPreTrainedModel, pairs: PairedExamples, outcomes: 
 
 
 def _scopes(place: str, index: np.ndarray) -> list[tuple[dict, np.ndarray]]:
-    whole = [({}, np.ones(len(index), bool))]
+    whole: list[tuple[dict, np.ndarray]] = [({}, np.ones(len(index), bool))]
     return whole + [({place: int(value)}, index == value) for value in np.unique(index)]

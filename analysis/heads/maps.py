@@ -51,11 +51,16 @@ class AttentionMaps(Mapping[str, Tensor]):
 def attention_maps(model: PreTrainedModel, batch: Batch) -> AttentionMaps:
     """Where every head looks, for one call of the model on the batch.
 
-    >>> maps = headcount.attention_maps(model, inputs)
-    >>> maps["decoder.1.cross"].shape, maps["decoder.1.cross.0"].shape
-    (torch.Size([3, 4, 5, 9]), torch.Size([3, 5, 9]))
+    >>> import headcount, torch
+    >>> config = headcount.HeadcountConfig(num_hidden_layers=1, num_attention_heads=2)
+    >>> model = headcount.HeadcountForConditionalGeneration(config)
+    >>> batch = {"input_ids": torch.tensor([[5, 6, 7, 2]]), "labels": torch.tensor([[6, 5, 2]])}
+    >>> maps = headcount.attention_maps(model, batch)
+    >>> maps["decoder.0.cross"].shape, maps["decoder.0.cross.1"].shape
+    (torch.Size([1, 2, 3, 4]), torch.Size([1, 3, 4]))
 
     Args:
+        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
         batch: the model's inputs by name, or a tensor of input ids; decoder inputs are made from labels.
 
     Returns:
@@ -73,10 +78,11 @@ def attention_maps(model: PreTrainedModel, batch: Batch) -> AttentionMaps:
             by_module: dict[nn.Module, Tensor] = {}
             with record_maps(model, by_module):
                 subject.call(inputs)
-            found = {name: by_module.get(layer.module) for name, layer in subject.layers.items()}
+            layers = subject.layers.items()
+            found = {name: by_module[layer.module] for name, layer in layers if layer.module in by_module}
     finally:
         model.train(was_training)
-    maps = {name: found[name].cpu() for name in subject.layers if found.get(name) is not None}
+    maps = {name: found[name].cpu() for name in subject.layers if name in found}
     return AttentionMaps(maps, {name: subject.layers[name].heads for name in maps})
 
 
@@ -104,12 +110,16 @@ def generated_rows(
     model.eval()
     longest = int(is_labelled(rows["labels"]).sum(-1).max())
     pad = model.config.pad_token_id
+    if pad is None:
+        raise ValueError("pad_token_id=None fills up no row; expected the token id that does.")
     if model.config.is_encoder_decoder:
         inputs = {name: rows[name].to(model.device) for name in ("input_ids", "attention_mask") if name in rows}
         written = model.generate(**inputs, **masks, max_new_tokens=longest, do_sample=False)[:, 1:].cpu()
         labels = torch.full((len(written), longest), pad)
         labels[:, : written.shape[1]] = written
-        ends = (labels == model.config.eos_token_id).int()
+        eos = model.config.eos_token_id
+        assert eos is not None  # the config of an encoder-decoder insists on it
+        ends = (labels == eos).int()
         rows["labels"] = labels.masked_fill((labels == pad) | (ends.cumsum(-1) - ends > 0), IGNORED)
         return rows
     parts = []
@@ -186,7 +196,8 @@ def average_rows(model: HeadcountPreTrainedModel, examples: Examples, batch_size
     total: dict[str, Tensor] = {}
     for batch in examples.batches(batch_size):
         for name, maps in attention_maps(model, batch).items():
-            total[name] = total.get(name, 0) + maps.double().sum(0)
+            added = maps.double().sum(0)
+            total[name] = total[name] + added if name in total else added
     places = place_names(model, examples)
     layers, rows = attention_layers(model), []
     for name, weights in total.items():

@@ -13,10 +13,14 @@ from ..interventions.subject import Subject
 def head_outputs(model: PreTrainedModel, batch: Batch) -> dict[Head, Tensor]:
     """What every head of the intact model puts out on a batch.
 
-    >>> headcount.head_outputs(model, inputs)["decoder.1.cross.0"].shape
-    torch.Size([3, 5, 8])
+    >>> import headcount, torch
+    >>> from transformers import GPT2Config, GPT2Model
+    >>> model = GPT2Model(GPT2Config(n_layer=1, n_head=2, n_embd=8, vocab_size=9))
+    >>> headcount.head_outputs(model, torch.tensor([[5, 6, 7]]))["decoder.0.self.1"].shape
+    torch.Size([1, 3, 4])
 
     Args:
+        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
         batch: the model's inputs by name, or a tensor of input ids; decoder inputs are made from labels.
 
     Returns:

@@ -55,7 +55,12 @@ def prune(
     Returns:
         The folder, the names of the removed heads, and the rows of results/pruning.json.
 
-    >>> found = prune("runs/tiny", "runs/tiny-small", keep=6)  # doctest: +SKIP
+    >>> import headcount
+    >>> tiny = ["training.steps=2", "model.num_hidden_layers=1", "model.num_attention_heads=2", "model.hidden_size=16"]
+    >>> run = headcount.train("reverse", "runs/tiny", settings=tiny)
+    >>> found = headcount.prune(run, "runs/smaller", keep=5, rows=50)
+    >>> len(found.removed), len(headcount.load_run("runs/smaller").model.list_heads())
+    (1, 5)
     """
     folder = Path(output)
     if max_drop is not None and keep is not None:

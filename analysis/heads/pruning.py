@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -49,7 +50,7 @@ def without_each_head(model: HeadcountPreTrainedModel, examples: Examples) -> Ou
 
 def least_needed(outcomes: Outcomes) -> list[tuple[str, int]]:
     """Heads of a sweep, the one that costs least first: fewest errors, then lowest loss; with the sweep's index."""
-    right, loss = outcomes.right.sum(-1), outcomes.loss.sum(-1)
+    right, loss = outcomes.right.sum(-1), outcomes.by_labels()[2].sum(-1)
     order = sorted(range(1, len(right)), key=lambda version: (-right[version], loss[version]))
     return [(outcomes.interventions[version].name, version) for version in order]
 
@@ -135,7 +136,12 @@ def compare(
     for (name, (small, gone)), speed in zip(models.items(), speeds, strict=True):
         right = outcomes_of(small, test)
         size = {"parameters": small.num_parameters(), "bytes": weight_bytes(small), "relative_speed": speed}
-        about = {"split": "test", "model": name, "removed": gone, "drop": paired_drop(outcomes.right[0], right)}
+        about: dict[str, Any] = {
+            "split": "test",
+            "model": name,
+            "removed": gone,
+            "drop": paired_drop(outcomes.right[0], right),
+        }
         found = rate(int(right.sum()), len(right))
         rows.append(row("pruning", estimate=found, **test.measure, **about, **size))
     return rows

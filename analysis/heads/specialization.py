@@ -66,8 +66,8 @@ def specialization(
             own = values[:, place][~values[:, place].isnan()]
             if len(own):
                 found = mean_with_interval(own.numpy())
-                uniform = float(baseline[~baseline.isnan()].mean())
-                rows.append(row("specialization", measure, found, head=f"{layer}.{number}", uniform=uniform))
+                even = float(baseline[~baseline.isnan()].mean())
+                rows.append(row("specialization", measure, found, head=f"{layer}.{number}", uniform=even))
     return rows
 
 

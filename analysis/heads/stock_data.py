@@ -3,12 +3,13 @@
 To add a task: one function that makes a batch from texts and labels, one line in STOCK_TASKS.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from ...data_builders.vocabulary import IGNORED
 
@@ -29,7 +30,7 @@ TEXT = ("text", "sentence", "input", "question")
 TARGET = ("target", "answer", "summary", "output", "label", "labels")
 
 
-def encode(tokenizer, texts: list[str]) -> dict[str, Tensor]:
+def encode(tokenizer: Any, texts: list[str]) -> dict[str, Tensor]:
     if tokenizer.pad_token is None:
         if tokenizer.eos_token is None:
             raise ValueError("the tokenizer has neither a padding nor an end token; expected one to fill up batches.")
@@ -37,7 +38,7 @@ def encode(tokenizer, texts: list[str]) -> dict[str, Tensor]:
     return dict(tokenizer(texts, return_tensors="pt", padding=True, truncation=True))
 
 
-def classification_batch(model, tokenizer, columns: dict[str, list]) -> dict[str, Tensor]:
+def classification_batch(model: PreTrainedModel, tokenizer: Any, columns: dict[str, list]) -> dict[str, Tensor]:
     known = {str(name): number for name, number in model.config.label2id.items()}
     labels = [label if isinstance(label, int) else known.get(str(label)) for label in columns["label"]]
     wrong = [
@@ -50,19 +51,19 @@ def classification_batch(model, tokenizer, columns: dict[str, list]) -> dict[str
     return {**encode(tokenizer, columns["text"]), "labels": torch.tensor(labels)}
 
 
-def answer_batch(model, tokenizer, columns: dict[str, list]) -> dict[str, Tensor]:
+def answer_batch(model: PreTrainedModel, tokenizer: Any, columns: dict[str, list]) -> dict[str, Tensor]:
     answers = tokenizer(text_target=[str(answer) for answer in columns["target"]], return_tensors="pt", padding=True)
     labels = answers["input_ids"].masked_fill(answers["attention_mask"] == 0, IGNORED)
     return {**encode(tokenizer, columns["text"]), "labels": labels}
 
 
-def continuation_batch(model, tokenizer, columns: dict[str, list]) -> dict[str, Tensor]:
+def continuation_batch(model: PreTrainedModel, tokenizer: Any, columns: dict[str, list]) -> dict[str, Tensor]:
     batch = encode(tokenizer, columns["text"])
     return {**batch, "labels": batch["input_ids"].masked_fill(batch["attention_mask"] == 0, IGNORED)}
 
 
 @torch.no_grad()
-def embedding_batch(model, tokenizer, columns: dict[str, list]) -> dict[str, Tensor]:
+def embedding_batch(model: PreTrainedModel, tokenizer: Any, columns: dict[str, list]) -> dict[str, Tensor]:
     """The labels are the intact model's own embeddings: an ablated head is judged by how far it moves them."""
     model.eval()
     batch = encode(tokenizer, columns["text"])
@@ -70,19 +71,19 @@ def embedding_batch(model, tokenizer, columns: dict[str, list]) -> dict[str, Ten
     return {**batch, "labels": mean_embedding(model(**inputs), batch)}
 
 
-def mean_embedding(outputs, batch) -> Tensor:
+def mean_embedding(outputs: Any, batch: Mapping[str, Tensor]) -> Tensor:
     """Hidden states, averaged over the tokens of each text."""
     states = outputs["last_hidden_state"]
     real = batch["attention_mask"].to(states)[..., None]
     return (states * real).sum(1) / real.sum(1)
 
 
-def embedding_cosine(outputs, batch) -> Tensor:
+def embedding_cosine(outputs: Any, batch: Mapping[str, Tensor]) -> Tensor:
     """Cosine between an embedding and the intact model's."""
     return nn.functional.cosine_similarity(mean_embedding(outputs, batch), batch["labels"].to(outputs[0]), dim=-1)
 
 
-def embedding_projection(outputs, batch) -> Tensor:
+def embedding_projection(outputs: Any, batch: Mapping[str, Tensor]) -> Tensor:
     """The embedding on a random direction. The cosine has no slope at the intact model; this has, and by how much the
     embedding moves as a whole: for random signs r, the mean of (r . movement)^2 is the squared length of the movement.
     """
@@ -91,7 +92,7 @@ def embedding_projection(outputs, batch) -> Tensor:
     return (embedding * signs.to(embedding)).sum(-1)
 
 
-def token_log_likelihood(outputs, batch) -> Tensor:
+def token_log_likelihood(outputs: Any, batch: Mapping[str, Tensor]) -> Tensor:
     """Mean log-likelihood of an example's tokens, each given those before it."""
     logits, labels = outputs["logits"][:, :-1], batch["labels"][:, 1:].to(outputs["logits"].device)
     real = labels != IGNORED

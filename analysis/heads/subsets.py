@@ -7,6 +7,7 @@ regret of any ranking: how much accuracy is lost by removing its k lowest heads 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import comb
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from ...records.intervals import rate
 from ...records.rows import Rows, row
 from ..interventions.intervention import Intervention
 from ..interventions.plan import Progress
+from ..interventions.sites import Site
 from ..interventions.sweep import sweep
 
 
@@ -38,7 +40,9 @@ def evaluate_subsets(
             f"the model has {len(heads)} heads, and so 2^{len(heads)} subsets; expected at most {MOST_HEADS} heads."
         )
     removed = list(every_subset(heads))
-    outcomes = sweep(model, examples.rows, map(Intervention, removed), progress=progress)
+    outcomes = sweep(
+        model, examples.rows, (Intervention(tuple(map(Site, some))) for some in removed), progress=progress
+    )
     return {frozenset(some): int(right.sum()) for some, right in zip(removed, outcomes.right, strict=True)}
 
 
@@ -81,7 +85,7 @@ def subset_rows(
     for size in range(len(heads) + 1):
         removed = max((frozenset(some) for some in combinations(heads, size)), key=lambda some: right[some])
         best[size] = right[removed]
-        about = {"removed": sorted(removed), "size": size}
+        about: dict[str, Any] = {"removed": sorted(removed), "size": size}
         rows.append(row("subsets", "best_subset", rate(right[removed], n), decoding=decoding, **about))
     rankings = rankings | {
         "shapley": sorted(heads, key=lambda head: shapley[head]),

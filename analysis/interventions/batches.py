@@ -35,6 +35,7 @@ def as_batch(batch: Batch) -> dict[str, Any]:
 def as_batches(batches: Batches) -> list[dict[str, Any]]:
     """All batches, each by the names of the model's inputs.
 
+    >>> import torch
     >>> as_batches(torch.zeros(2, 5, dtype=torch.long))[0].keys()
     dict_keys(['input_ids'])
     """

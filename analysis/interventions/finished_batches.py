@@ -78,8 +78,11 @@ class FinishedBatches:
     def save(self, number: int, versions: list[Values], way: str) -> None:
         if self.folder is None:
             return
-        arrays = {f"{i}/{name}": value.numpy() for i, values in enumerate(versions) for name, value in values.items()}
+        arrays: dict[str, Any] = {
+            f"{i}/{name}": value.numpy() for i, values in enumerate(versions) for name, value in values.items()
+        }
         write_by(self._path(number), lambda path: np.savez(path, way=way, count=len(versions), **arrays))
 
     def _path(self, number: int) -> Path:
+        assert self.folder is not None  # asked only where batches are kept
         return self.folder / f"batch-{number:05}.npz"

@@ -106,7 +106,7 @@ class Measure:
 
     def values(self, outputs: Any, batch: Mapping[str, Any], rows: int) -> Values:
         """`tokens` and `labels` (B, T) with `loss` (B,); or `values` (B,)."""
-        if not self.by_labels:
+        if self.metric is not None and not self.is_module:
             value = torch.as_tensor(self.metric(outputs, batch))
             if value.shape != (rows,):
                 raise ValueError(

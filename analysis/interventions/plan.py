@@ -103,9 +103,11 @@ def role_mask(plan: Plan, site: Site) -> Tensor:
     """(N, L): the tokens that a site names by its role."""
     answers = site.stack == "decoder" and getattr(plan.model.config, "is_encoder_decoder", False)
     side = "answer" if answers else "input"
-    if side not in plan.roles:
+    roles = plan.roles or {}
+    if side not in roles:
         raise ValueError(f"{site} needs the roles of the {side}; expected roles[{side!r}].")
-    found = torch.from_numpy(np.ascontiguousarray(plan.roles[side].where(site.role, site.index)))
+    assert site.role is not None  # asked of sites with a role alone
+    found = torch.from_numpy(np.ascontiguousarray(roles[side].where(site.role, site.index)))
     rows = sum(map(batch_rows, plan.batches))
     if found.ndim != 2 or len(found) != rows:
         raise ValueError(
@@ -131,15 +133,17 @@ class Outcomes:
     @property
     def right(self) -> NDArray[np.bool_]:
         """(V, N): every label is the argmax, given the labels before it."""
-        self._need_labels()
-        return (self.tokens == self.labels).all(-1)
+        tokens, labels, _ = self.by_labels()
+        return (tokens == labels).all(-1)
 
     @property
     def hits(self) -> NDArray[np.bool_]:
         """(V, N, T): the argmax is right, given the right tokens before it; False where there is no label."""
-        self._need_labels()
-        return (self.tokens == self.labels) & (self.labels != IGNORED)
+        tokens, labels, _ = self.by_labels()
+        return (tokens == labels) & (labels != IGNORED)
 
-    def _need_labels(self) -> None:
-        if self.tokens is None:
+    def by_labels(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+        """Tokens, labels and loss; an error where a metric was measured instead."""
+        if self.tokens is None or self.labels is None or self.loss is None:
             raise ValueError(f"the metric {self.metric} was measured, not labels; expected a sweep without a metric.")
+        return self.tokens, self.labels, self.loss

@@ -106,7 +106,7 @@ def run_shared_states(plan: Plan) -> Outcomes:
 
 def _outputs(model: HeadcountPreTrainedModel, batch: Rows, modules: set[str]) -> dict[str, Tensor]:
     """What these modules of the intact model put out."""
-    record: dict[str, Tensor] = dict.fromkeys(modules)
+    record = dict.fromkeys(modules, torch.empty(0))  # to be filled
     Walk([Intervention()]).logits(model, batch, record=record)
     return record
 

@@ -46,7 +46,8 @@ class Site(str):
         return super().__new__(cls, name)
 
     def _part(self, name: str) -> str | None:
-        return GRAMMAR.fullmatch(self)[name]
+        found = GRAMMAR.fullmatch(self)
+        return None if found is None else found[name]
 
     @property
     def place(self) -> str:
@@ -64,7 +65,7 @@ class Site(str):
     @property
     def kind(self) -> str:
         """self, cross, mlp or residual."""
-        return self._part("attention") or self._part("sublayer")
+        return self.place.split(".")[2]
 
     @property
     def head(self) -> Head | None:
@@ -81,7 +82,7 @@ class Site(str):
         return self._part("role")
 
     @property
-    def index(self) -> int | None:
+    def index(self) -> int | None:  # type: ignore[override]
         index = self._part("index")
         return None if index is None else int(index)
 
@@ -93,8 +94,16 @@ class Site(str):
 def sites(model: PreTrainedModel) -> list[Site]:
     """All sites of a model, in the order of computation: heads, feed-forward sublayers and, of own models, residuals.
 
-    >>> headcount.sites(GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=2)))
+    >>> import headcount
+    >>> from transformers import GPT2Config, GPT2LMHeadModel
+    >>> headcount.sites(GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=2, n_embd=8)))
     ['decoder.0.self.0', 'decoder.0.self.1', 'decoder.0.mlp']
+
+    Args:
+        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
+
+    Returns:
+        `Site`s: strings with `stack`, `layer`, `kind`, `head`; `site.at(role)` is the same place at some tokens only.
     """
     attention = {name: layer.heads for name, layer in attention_layers(model).items()}
     paths = sublayer_paths(model)
@@ -110,7 +119,10 @@ def sites(model: PreTrainedModel) -> list[Site]:
 def match_sites(model: PreTrainedModel, patterns: str | Iterable[str]) -> list[Site]:
     """The sites whose names fit any of the patterns, in which `*` stands for anything; a role comes after them.
 
+    >>> from headcount import HeadcountConfig, HeadcountModel
+    >>> model = HeadcountModel(HeadcountConfig(num_hidden_layers=1, num_attention_heads=2))
     >>> match_sites(model, ["decoder.*.cross.*", "encoder.*.mlp@digit(0)"])
+    ['decoder.0.cross.0', 'decoder.0.cross.1', 'encoder.0.mlp@digit(0)']
     """
     known = sites(model)
     found: list[Site] = []

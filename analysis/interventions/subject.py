@@ -112,7 +112,7 @@ def _gate(each: Intervention, sites: tuple[Site, ...], heads: tuple[int, ...] | 
     shapes = [masks[site].shape for site in sites if site.role is not None]
     gate = torch.ones(*next(iter(shapes), (1, 1)), 1 if heads is None else len(heads))
     for site in sites:
-        column = 0 if heads is None else heads.index(site.head.number)
+        column = 0 if heads is None or site.head is None else heads.index(site.head.number)
         value = each.gate_of(site)
         chosen = gate[..., column]
         chosen *= value if site.role is None else 1 + (value - 1) * masks[site]

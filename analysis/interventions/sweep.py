@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -48,10 +49,16 @@ def sweep(
 ) -> Outcomes:
     """The outcome of every intervention on every example; the intact model comes first.
 
-    >>> outcomes = sweep(model, batch, [Intervention([head]) for head in headcount.list_heads(model)])
+    >>> from headcount import HeadcountConfig, HeadcountForConditionalGeneration
+    >>> model = HeadcountForConditionalGeneration(HeadcountConfig(num_hidden_layers=1, num_attention_heads=2))
+    >>> batch = {"input_ids": torch.tensor([[5, 6, 2]]), "labels": torch.tensor([[6, 5, 2]])}
+    >>> outcomes = sweep(model, batch, [Intervention((head,)) for head in model.list_heads()])
     >>> intact, without_head = outcomes.right[0], outcomes.right[1:]
+    >>> without_head.shape
+    (6, 1)
 
     Args:
+        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
         batches: one batch, a tensor of input ids, a list of either, or a DataLoader.
         interventions: sets of sites with gates and replacements.
         metric: a function of outputs and batch that gives one value per example, the higher the better, or an
@@ -103,7 +110,10 @@ def run_best(plan: Plan) -> Outcomes:
 def run_by_batches(plan: Plan, ways: tuple[str, ...] = tuple(WAYS)) -> Outcomes:
     """Batch after batch, by the first of these ways that gives what the loop gives."""
     subject = Subject.of(plan.model, plan.run)
-    finished, found, used, notes = FinishedBatches(plan), [], [], []
+    finished = FinishedBatches(plan)
+    found: list[list[Values]] = []
+    used: list[str] = []
+    notes: list[str] = []
     versions = [each for each in plan.interventions if each.sites]
     modules = {kind: _modules(plan, kind) for kind in plan.replacements}
     masks = {site: role_mask(plan, site) for each in versions for site in each.sites if site.role is not None}
@@ -149,7 +159,7 @@ def _first_that_suits(
     plan: Plan, job: Job, batch: dict, ways: tuple[str, ...]
 ) -> tuple[list[Values], tuple[str, ...], list[str]]:
     """Values of every version, the ways that are left, the one that was used first, and why others were not."""
-    reasons = []
+    reasons: list[str] = []
     for number, way in enumerate(ways):
         try:
             # By identity: two interventions may be alike.
@@ -180,7 +190,12 @@ def _outcomes(plan: Plan, found: list[list[Values]], runner: str, notes: list[st
         width = max(part.shape[-1] for part in parts)
         return torch.cat([nn.functional.pad(p, (0, width - p.shape[-1]), value=IGNORED) for p in parts], dim=1)
 
-    about = {"interventions": plan.interventions, "runner": runner, "metric": plan.measure.name, "notes": notes}
+    about: dict[str, Any] = {
+        "interventions": plan.interventions,
+        "runner": runner,
+        "metric": plan.measure.name,
+        "notes": notes,
+    }
     if not plan.measure.by_labels:
         return Outcomes(**about, values=joined("values").numpy())
     labels = joined("labels")[0]

@@ -4,15 +4,18 @@ Shapes: V interventions, S distinct states, P patterns at a module, B rows, L to
 D head dimension.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from ...modeling.attention import HeadcountAttention
+from ...modeling.layers import HeadcountLayer
 from ...modeling.modeling_headcount import HeadcountPreTrainedModel
+from ...modeling.stack import HeadcountStack
 from .intervention import Intervention
 from .sites import Site
 
@@ -92,14 +95,15 @@ class Walk:
         return logits, states.of
 
     def _through(
-        self, stack: nn.Module, prepared: tuple, start: Tensor, how: "_How", memory: States | None = None
+        self, stack: HeadcountStack, prepared: tuple, start: Tensor, how: "_How", memory: States | None = None
     ) -> States:
         """The last states of a stack. `memory` are the encoder's."""
         hidden_states, _, self_inputs, cross_inputs = prepared
         states = States(hidden_states[None], start)
-        for index, layer in enumerate(stack.layers):
+        for index, layer in enumerate(cast(Iterable[HeadcountLayer], stack.layers)):
             states = self._attention(layer, layer.self_attn, layer.self_attn_norm, states, self_inputs, how)
             if layer.cross_attn is not None:
+                assert memory is not None and cross_inputs is not None  # such a stack reads an encoder
                 # From here on a state is what the decoder holds together with what it reads from the encoder.
                 held, read_from, of = self._part(f"memory of {layer.cross_attn.name}", states.of, memory.of)
                 states = States(states.values if len(held) == len(states.values) else states.values[held], of)
@@ -112,9 +116,9 @@ class Walk:
 
     def _attention(
         self,
-        layer: nn.Module,
+        layer: HeadcountLayer,
         attention: HeadcountAttention,
-        norm: nn.Module,
+        norm: nn.LayerNorm,
         states: States,
         inputs: dict,
         how: "_How",
@@ -130,7 +134,7 @@ class Walk:
         merged = attention.merge(parted.values.flatten(0, 1)).unflatten(0, (len(parted.values), size))
         return States(layer.leave(residual, merged, norm), parted.of)
 
-    def _feed(self, layer: nn.Module, name: str, states: States, how: "_How") -> States:
+    def _feed(self, layer: HeadcountLayer, name: str, states: States, how: "_How") -> States:
         if name not in self._patterns and name not in (how.record or ()):
             return States(layer.feed(states.values), states.of)
         output = layer.feed_forward(layer.enter(states.values, layer.feed_forward_norm))
@@ -182,7 +186,7 @@ class _How:
         gate = torch.ones(len(patterns), *shape, 1 if heads is None else len(heads))
         for number, pattern in enumerate(patterns):
             for site, value in pattern.gates:
-                column = 0 if heads is None else heads.index(site.head.number)
+                column = 0 if heads is None or site.head is None else heads.index(site.head.number)
                 chosen = gate[number, ..., column]
                 chosen *= value if site.role is None else 1 + (value - 1) * self._tokens(site, length)
         gate = gate.to(output)
@@ -227,7 +231,7 @@ def _read(attention: HeadcountAttention, memory: Tensor, memory_of: Tensor, inpu
     return tuple(value.unflatten(0, (known, size))[memory_of].flatten(0, 1) for value in found)
 
 
-def _repeat(value, times: int, size: int):
+def _repeat(value: Any, times: int, size: int) -> Any:
     """A tensor of one entry per row, repeated for every state; what all rows share stays as it is."""
     per_row = isinstance(value, Tensor) and value.ndim > 0 and value.shape[0] == size and times > 1 and size > 1
     return value.repeat(times, *[1] * (value.ndim - 1)) if per_row else value

@@ -1,12 +1,9 @@
 """The study of lengths, for any task: how far each variant of a model holds beyond its training lengths, and why.
 
->>> import headcount
->>> found = headcount.extrapolate("sortedness", "study", encodings=["alibi_directional"], poolings=["max"], seeds=[0])
-
-    DIR/extrapolate.json  which task it is of
-    DIR/cells/NAME/       the run folder of a cell, with the rows of its analyses in results/
-    DIR/logs/*.log        what the processes said
-    DIR/results/*.json    the rows of all cells that are there, and the summary
+DIR/extrapolate.json  which task it is of
+DIR/cells/NAME/       the run folder of a cell, with the rows of its analyses in results/
+DIR/logs/*.log        what the processes said
+DIR/results/*.json    the rows of all cells that are there, and the summary
 """
 
 from collections.abc import Sequence
@@ -93,8 +90,12 @@ def extrapolate(
     Returns:
         The rows, which are in `output`/results too, and what failed.
 
-    >>> found = extrapolate("reverse", "study", encodings=["learned", "rotary"], seeds=[0], lengths=[12, 16])
-    >>> [(row["variant"], row["holds_to"]) for row in found.rows["summary"]]
+    >>> import headcount
+    >>> tiny = ["training.steps=2", "model.num_hidden_layers=1", "model.num_attention_heads=2", "model.hidden_size=16"]
+    >>> asked = {"encodings": ["rotary"], "seeds": [0], "lengths": [12], "rows": 4}
+    >>> found = headcount.extrapolate("reverse", "study", **asked, settings=tiny)
+    >>> {(row["variant"], row["task"]) for row in found.rows["summary"]}
+    {('rotary', 'reverse')}
     """
     plan = plan_study(
         task,

@@ -7,10 +7,16 @@ above sums to nine and passes the carry on: a ripple. `test` has pairs without r
     base 221 + 436 = 0657      source 271 + 486 = 0757      column 1: 2+3 = 5 and 7+8 = 15
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..key_sets import KeySet
 from .columns import AdditionProblems, problem_keys, solve
+
+
+if TYPE_CHECKING:  # which count the pairs that there are
+    from .options import AdditionOptions
 
 
 # Digit pairs by their sum s = 0..8, next to those of sum s + 10: all 165 combinations, as (x, y, x', y').
@@ -43,7 +49,7 @@ def count_pairs(digits: int, ripple: bool, zero_pad: bool) -> int:
 
 
 def draw_pairs(
-    rng: np.random.Generator, options, ripple: bool, taken: KeySet
+    rng: np.random.Generator, options: "AdditionOptions", ripple: bool, taken: KeySet
 ) -> tuple[AdditionProblems, AdditionProblems]:
     """`options.pairs` pairs (base, source) whose problems are in no other split; their keys join `taken`.
 
@@ -83,7 +89,9 @@ def draw_pairs(
     return base, source
 
 
-def _draw_candidates(rng: np.random.Generator, count: int, digits: int, ripple: bool):
+def _draw_candidates(
+    rng: np.random.Generator, count: int, digits: int, ripple: bool
+) -> tuple[AdditionProblems, AdditionProblems]:
     a, b = rng.integers(0, 10, size=(2, count, digits), dtype=np.uint8)
     rows = np.arange(count)
     column = rng.integers(0, digits - 1 if ripple else digits, size=count)
@@ -102,7 +110,8 @@ def _draw_candidates(rng: np.random.Generator, count: int, digits: int, ripple: 
         own_a, own_b = a.copy(), b.copy()
         own_a[rows, column], own_b[rows, column] = choice[:, first], choice[:, first + 1]
         sides.append(AdditionProblems(own_a, own_b, np.full(count, digits)))
-    return sides
+    low, high = sides
+    return low, high
 
 
 def _choose(is_high: np.ndarray, low: AdditionProblems, high: AdditionProblems) -> AdditionProblems:

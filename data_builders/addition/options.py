@@ -47,7 +47,7 @@ class AdditionOptions:
     long_test: int = 100
     exhaustive: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_whole_number("seed", self.seed, 0)
         check_whole_number("digits", self.digits, 1, MOST_DIGITS)
         if self.min_digits is not None:

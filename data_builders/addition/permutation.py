@@ -14,7 +14,9 @@ class Permutation:
     """`Permutation(size, seed)(i)` is the i-th element of a random order of 0..size-1.
 
     >>> order = Permutation(10**18, seed=[0, 1])
-    >>> order(np.arange(3, dtype=np.uint64))  # three different numbers below 10**18
+    >>> drawn = order(np.arange(3, dtype=np.uint64))
+    >>> len(set(drawn.tolist())), bool((drawn < 10**18).all())
+    (3, True)
 
     Small sizes use a table. Large ones use a Feistel network over the smallest power of two that holds `size`: the
     bits are cut into two halves, and each half in turn is XORed with a keyed hash of the other, which can be undone

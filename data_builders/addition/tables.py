@@ -86,7 +86,9 @@ def pair_features(options: AdditionOptions) -> Features:
     return Features({**texts, **numbers, **facts})
 
 
-def pair_table(base: AdditionProblems, source: AdditionProblems, options, schema: pa.Schema) -> pa.Table:
+def pair_table(
+    base: AdditionProblems, source: AdditionProblems, options: AdditionOptions, schema: pa.Schema
+) -> pa.Table:
     columns = {name: pa.array(values, pa.int32()) for name, values in describe_pairs(base, source).items()}
     columns["digits"] = pa.array(base.width, pa.int32())
     for side, problems in (("base", base), ("source", source)):

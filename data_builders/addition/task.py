@@ -45,7 +45,7 @@ class AdditionStream:
 
     nine_shares: tuple[float, ...] = (0.0, 0.0, 0.5, 0.9)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "nine_shares", check_shares("training.nine_shares", self.nine_shares))
 
 

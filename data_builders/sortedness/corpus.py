@@ -200,7 +200,9 @@ def multiset_keys(values: NDArray[np.uint8]) -> NDArray[np.uint64]:
     return key
 
 
-def draw_untaken(rng, count: int, length: int, narrow_share: float, taken: KeySet) -> NDArray[np.uint8]:
+def draw_untaken(
+    rng: np.random.Generator, count: int, length: int, narrow_share: float, taken: KeySet
+) -> NDArray[np.uint8]:
     """Sorted rows, drawn again where their values are those of a held-out row; the same for both classes."""
     values = draw_sorted(rng, count, length, narrow_share)
     if not len(taken):

@@ -32,7 +32,7 @@ class SortednessOptions:
     validation: int = 2_000
     test: int = 1_000
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_whole_number("seed", self.seed, 0)
         check_whole_number("max_length", self.max_length, 1, LONGEST)
         check_whole_number("min_length", self.min_length, 1, self.max_length)

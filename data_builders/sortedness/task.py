@@ -41,7 +41,7 @@ class SortednessStream:
 
     curriculum: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_flag("training.curriculum", self.curriculum)
 
 

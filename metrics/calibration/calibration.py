@@ -39,6 +39,8 @@ Limits
     perfectly calibrated, so read it next to the accuracy.
 """
 
+from typing import Any
+
 import datasets
 import evaluate
 
@@ -49,7 +51,7 @@ FEATURES = {"default": datasets.Value("float64"), "text": datasets.Value("string
 
 
 class Calibration(evaluate.Metric):
-    def _info(self):
+    def _info(self) -> evaluate.MetricInfo:
         if self.config_name not in FEATURES:
             raise ValueError(f"calibration has no configuration {self.config_name!r}, expected one of {[*FEATURES]}.")
         answer = FEATURES[self.config_name]
@@ -62,7 +64,9 @@ class Calibration(evaluate.Metric):
             ),
         )
 
-    def _compute(self, predictions, references, confidences, n_bins=10, **unknown):
+    def _compute(
+        self, predictions: list, references: list, confidences: list, n_bins: int = 10, **unknown: Any
+    ) -> dict[str, Any]:
         if unknown:
             raise ValueError(f"calibration has the option n_bins only, got {', '.join(unknown)}.")
         return compute_calibration(predictions, references, confidences, n_bins)

@@ -31,6 +31,8 @@ Limits
     are hard as well and are not told apart here.
 """
 
+from typing import Any
+
 import datasets
 import evaluate
 
@@ -38,7 +40,7 @@ from headcount.metrics.answers import compute_carry_exact_match
 
 
 class CarryExactMatch(evaluate.Metric):
-    def _info(self):
+    def _info(self) -> evaluate.MetricInfo:
         text = datasets.Value("string")
         # As a float, because evaluate would silently cut 1.5 down to an integer 1.
         chain = datasets.Value("float64")
@@ -49,7 +51,9 @@ class CarryExactMatch(evaluate.Metric):
             features=datasets.Features({"predictions": text, "references": text, "longest_carry_chain": chain}),
         )
 
-    def _compute(self, predictions, references, longest_carry_chain, **unknown):
+    def _compute(
+        self, predictions: list, references: list, longest_carry_chain: list, **unknown: Any
+    ) -> dict[str, Any]:
         if unknown:
             raise ValueError(f"carry_exact_match has no options, got {', '.join(unknown)}.")
         return compute_carry_exact_match(predictions, references, longest_carry_chain)

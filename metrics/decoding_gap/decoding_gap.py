@@ -37,6 +37,8 @@ Limits
     interval can leave out 0 while mcnemar_p is above 0.05, or the other way round.
 """
 
+from typing import Any
+
 import datasets
 import evaluate
 
@@ -47,7 +49,7 @@ INPUTS = ["predictions", "references", "teacher_forced_predictions"]
 
 
 class DecodingGap(evaluate.Metric):
-    def _info(self):
+    def _info(self) -> evaluate.MetricInfo:
         return evaluate.MetricInfo(
             description=__doc__,
             citation="",
@@ -55,7 +57,9 @@ class DecodingGap(evaluate.Metric):
             features=datasets.Features(dict.fromkeys(INPUTS, datasets.Value("string"))),
         )
 
-    def _compute(self, predictions, references, teacher_forced_predictions, **unknown):
+    def _compute(
+        self, predictions: list, references: list, teacher_forced_predictions: list, **unknown: Any
+    ) -> dict[str, Any]:
         if unknown:
             raise ValueError(f"decoding_gap has no options, got {', '.join(unknown)}.")
         return compute_decoding_gap(predictions, references, teacher_forced_predictions)

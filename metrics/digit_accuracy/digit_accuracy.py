@@ -34,6 +34,8 @@ Limits
     right. One lost digit in the middle shifts all digits above it.
 """
 
+from typing import Any
+
 import datasets
 import evaluate
 
@@ -41,7 +43,7 @@ from headcount.metrics.answers import compute_digit_accuracy
 
 
 class DigitAccuracy(evaluate.Metric):
-    def _info(self):
+    def _info(self) -> evaluate.MetricInfo:
         return evaluate.MetricInfo(
             description=__doc__,
             citation="",
@@ -49,7 +51,9 @@ class DigitAccuracy(evaluate.Metric):
             features=datasets.Features(dict.fromkeys(["predictions", "references"], datasets.Value("string"))),
         )
 
-    def _compute(self, predictions, references, answer_order="plain", **unknown):
+    def _compute(
+        self, predictions: list, references: list, answer_order: str = "plain", **unknown: Any
+    ) -> dict[str, Any]:
         if unknown:
             raise ValueError(f"digit_accuracy has the option answer_order only, got {', '.join(unknown)}.")
         return compute_digit_accuracy(predictions, references, answer_order)

@@ -23,6 +23,8 @@ Limits
     integers ("01" becomes 1), so tokens that are strings belong into the default configuration, joined.
 """
 
+from typing import Any
+
 import datasets
 import evaluate
 
@@ -33,7 +35,7 @@ FEATURES = {"default": datasets.Value("string"), "token_ids": datasets.List(data
 
 
 class ExactMatch(evaluate.Metric):
-    def _info(self):
+    def _info(self) -> evaluate.MetricInfo:
         if self.config_name not in FEATURES:
             raise ValueError(f"exact_match has no configuration {self.config_name!r}, expected one of {[*FEATURES]}.")
         return evaluate.MetricInfo(
@@ -43,7 +45,7 @@ class ExactMatch(evaluate.Metric):
             features=datasets.Features(dict.fromkeys(["predictions", "references"], FEATURES[self.config_name])),
         )
 
-    def _compute(self, predictions, references, **unknown):
+    def _compute(self, predictions: list, references: list, **unknown: Any) -> dict[str, Any]:
         if unknown:
             raise ValueError(f"exact_match has no options, got {', '.join(unknown)}.")
         return compute_exact_match(predictions, references)

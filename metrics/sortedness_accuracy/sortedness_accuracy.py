@@ -39,6 +39,8 @@ Limits
     of no examples is None with the interval [0, 1]. Kinds and lengths are believed, not recomputed.
 """
 
+from typing import Any
+
 import datasets
 import evaluate
 
@@ -46,7 +48,7 @@ from headcount.metrics.classes import compute_sortedness_accuracy
 
 
 class SortednessAccuracy(evaluate.Metric):
-    def _info(self):
+    def _info(self) -> evaluate.MetricInfo:
         # Numbers as floats, because evaluate would silently cut a probability of 0.9 down to an integer 0.
         number, text = datasets.Value("float64"), datasets.Value("string")
         return evaluate.MetricInfo(
@@ -58,7 +60,9 @@ class SortednessAccuracy(evaluate.Metric):
             ),
         )
 
-    def _compute(self, predictions, references, length, kind, **unknown):
+    def _compute(
+        self, predictions: list, references: list, length: list, kind: list, **unknown: Any
+    ) -> dict[str, Any]:
         if unknown:
             raise ValueError(f"sortedness_accuracy has no options, got {', '.join(unknown)}.")
         return compute_sortedness_accuracy(predictions, references, length, kind)

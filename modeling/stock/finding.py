@@ -9,6 +9,7 @@ import functools
 import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import nn
 from transformers import PreTrainedModel
@@ -38,15 +39,23 @@ class AttentionLayer:
 
     name: str
     path: str
-    module: nn.Module = field(repr=False)
+    module: Any = field(repr=False)  # an nn.Module, with whatever else its own code reads
     heads: tuple[int, ...]
 
 
 def list_heads(model: PreTrainedModel) -> list[Head]:
     """The names of all heads that are there, in the order of computation; each knows its stack, layer, kind, number.
 
-    >>> headcount.list_heads(GPT2Model(GPT2Config(n_layer=2, n_head=2)))
+    >>> import headcount
+    >>> from transformers import GPT2Config, GPT2Model
+    >>> headcount.list_heads(GPT2Model(GPT2Config(n_layer=2, n_head=2, n_embd=8)))
     ['decoder.0.self.0', 'decoder.0.self.1', 'decoder.1.self.0', 'decoder.1.self.1']
+
+    Args:
+        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
+
+    Returns:
+        `Head`s: strings with `stack`, `layer`, `kind` and `number`, which are those of the unpruned model.
     """
     return [Head(f"{layer.name}.{head}") for layer in attention_layers(model).values() for head in layer.heads]
 
@@ -54,7 +63,8 @@ def list_heads(model: PreTrainedModel) -> list[Head]:
 def as_heads(model: PreTrainedModel, heads: Iterable[HeadName]) -> list[Head]:
     """Heads that are there, from names or, where the model has one stack and kind, `(layer, head)` tuples.
 
-    >>> as_heads(GPT2Model(GPT2Config(n_layer=2, n_head=2)), [(1, 0)])
+    >>> from transformers import GPT2Config, GPT2Model
+    >>> as_heads(GPT2Model(GPT2Config(n_layer=2, n_head=2, n_embd=8)), [(1, 0)])
     ['decoder.1.self.0']
     """
     return pick_heads(heads, list_heads(model), type(model).__name__)
@@ -70,7 +80,7 @@ def attention_layers(model: PreTrainedModel) -> dict[str, AttentionLayer]:
             name: AttentionLayer(name, paths[id(module)], module, tuple(module.heads))
             for name, module in model.attention_modules().items()
         }
-    found = [(path, module) for path, module in model.named_modules() if asks_interface(type(module))]
+    found = [(path, module) for path, module in model.named_modules() if asks_interface(type(module))]  # type: ignore[arg-type]
     if not found:
         raise ValueError(
             f"{type(model).__name__} does not compute its attention through transformers' attention interface, so its "
@@ -123,7 +133,8 @@ def _layer_of(path: str) -> int:
 def _names(places: list[tuple[str, int, str]]) -> list[str]:
     """Names that differ. Where a stack numbers its layers anew in every stage, they are counted through instead."""
     crowded = {stack for stack, layer, kind in places if places.count((stack, layer, kind)) > 1}
-    names, counts = [], {}
+    names = []
+    counts: dict[tuple[str, str], int] = {}
     for stack, layer, kind in places:
         if stack in crowded:
             layer = counts[stack, kind] = counts.get((stack, kind), -1) + 1

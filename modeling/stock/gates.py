@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +24,7 @@ from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from ..attention import HeadcountAttention
 from ..heads import Head, HeadName, pick_heads
 from ..modeling_headcount import HeadcountPreTrainedModel
 from .finding import AttentionLayer, attention_layers
@@ -58,13 +60,20 @@ _ACTIVE: ContextVar[Active | None] = ContextVar("headcount_heads", default=None)
 def mask_heads(model: PreTrainedModel, heads: Gates) -> Iterator[None]:
     """Within the context, the model runs with these heads switched off or gated, in this thread only.
 
+    >>> import headcount, torch
+    >>> model = headcount.HeadcountForConditionalGeneration(headcount.HeadcountConfig())
     >>> with headcount.mask_heads(model, ["decoder.1.cross.0"]):
-    ...     model.generate(**inputs)
+    ...     tokens = model.generate(torch.tensor([[5, 6, 2]]), max_new_tokens=3)
 
-    `heads` are names of heads to switch off; or `{name: gate}`, a gate being a number or a tensor () or (batch,); or a
-    tensor of gates for all heads in the order of `list_heads`, (heads,) or (batch, heads). 1 keeps a head, 0 removes
-    it, gradients flow. Contexts nest: gates multiply. With a gate for every example, a batch that is k times as large
-    is taken as k beams or samples of each example, as `generate` lays them out.
+    Args:
+        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
+        heads: names of heads to switch off; or `{name: gate}`, a gate being a number or a tensor () or (batch,); or a
+            tensor of gates for all heads in the order of `list_heads`, (heads,) or (batch, heads). 1 keeps a head, 0
+            removes it, gradients flow.
+
+    Returns:
+        A context manager. Contexts nest: gates multiply. With a gate for every example, a batch that is k times as
+        large is taken as k beams or samples of each example, as `generate` lays them out.
     """
     layers = attention_layers(model)
     gates = _gate_table(model, layers, heads)
@@ -188,7 +197,9 @@ def rows_for(values: Tensor, output: Tensor, what: str) -> Tensor:
 
 
 def _gated(plain: str) -> Callable:
-    def attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, *arguments, **options):
+    def attention(
+        module: nn.Module, query: Tensor, key: Tensor, value: Tensor, *arguments: Any, **options: Any
+    ) -> tuple[Tensor, Tensor | None]:
         kept = getattr(module, "kept_heads", None)
         bias = options.get("position_bias")
         if kept is not None and bias is not None and bias.shape[1] > query.shape[1]:
@@ -276,10 +287,10 @@ _own_gates: dict[nn.Module, list] = {}  # attention module -> [its hook, context
 
 
 @contextmanager
-def _own_gate(module: nn.Module) -> Iterator[None]:
+def _own_gate(module: HeadcountAttention) -> Iterator[None]:
     """headcount's own models: one hook on the input of the output projection, however many contexts need it."""
 
-    def hook(projection, inputs):
+    def hook(projection: nn.Module, inputs: tuple) -> tuple[Tensor]:
         heads = inputs[0].unflatten(-1, (len(module.heads), module.head_dim))
         return (apply(module, heads).flatten(-2),)
 
@@ -296,7 +307,7 @@ def _own_gate(module: nn.Module) -> Iterator[None]:
                 _own_gates.pop(module)[0].remove()
 
 
-def _forget(module: nn.Module, inputs) -> None:
+def _forget(module: nn.Module, inputs: tuple) -> None:
     active = _ACTIVE.get()
     if active is not None:
         active.seen.discard(module)
@@ -306,7 +317,7 @@ def _insist(model: PreTrainedModel, layer: AttentionLayer) -> Callable:
     """A hook after an attention layer: if its gates were not asked for, the mask was ignored, and that is an error."""
     name = type(model).__name__
 
-    def hook(module, inputs, output):
+    def hook(module: nn.Module, inputs: tuple, output: Any) -> None:
         active = _active()
         if active is None or module in active.seen:
             return

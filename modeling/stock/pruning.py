@@ -7,6 +7,7 @@ numbers of heads stay those of the unpruned model.
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import torch
 import transformers
@@ -32,7 +33,19 @@ def prune_heads(model: PreTrainedModel, heads: Iterable[HeadName]) -> None:
     All heads of a layer may go: what is left of it is the bias of its output projection. Heads that are gone already
     stay gone. An optimizer made before holds the old parameters: make a new one.
 
-    >>> headcount.prune_heads(model, ["encoder.0.self.3"])
+    >>> import headcount
+    >>> from transformers import BertConfig, BertModel
+    >>> model = BertModel(BertConfig(num_hidden_layers=1, num_attention_heads=2, hidden_size=8, vocab_size=9))
+    >>> headcount.prune_heads(model, ["encoder.0.self.1"])
+    >>> headcount.list_heads(model)
+    ['encoder.0.self.0']
+
+    Args:
+        model: one of headcount's own, or of the kinds in docs/stock-models.md whose heads can be removed.
+        heads: names, or `(layer, head)` where the model has one stack and kind of attention.
+
+    Returns:
+        Nothing: the model itself becomes smaller. Other heads keep their names.
     """
     if isinstance(model, HeadcountPreTrainedModel):
         model.prune_heads(heads)
@@ -63,13 +76,28 @@ def prune_heads(model: PreTrainedModel, heads: Iterable[HeadName]) -> None:
 def removed_heads(model: PreTrainedModel) -> dict[str, list[int]]:
     """Attention layer -> numbers of the heads that were removed."""
     if isinstance(model, HeadcountPreTrainedModel):
-        return dict(model.config.pruned_heads)
+        return dict(model.config.pruned_heads or {})
     layers = attention_layers(model).values()
     return {layer.name: gone for layer in layers if (gone := list(getattr(layer.module, "pruned_heads", ())))}
 
 
 def save_pruned(model: PreTrainedModel, folder: str | os.PathLike, overwrite: bool = False) -> Path:
-    """`save_pretrained` with `pruned_heads.json` beside it; the folder is there whole or not at all."""
+    """`save_pretrained` with `pruned_heads.json` beside it; the folder is there whole or not at all.
+
+    >>> import headcount
+    >>> model = headcount.HeadcountModel(headcount.HeadcountConfig())
+    >>> headcount.prune_heads(model, ["decoder.1.cross.0"])
+    >>> headcount.save_pruned(model, "smaller").name
+    'smaller'
+
+    Args:
+        model: a model that `prune_heads` may have made smaller.
+        folder: a new or empty one.
+        overwrite: replace what is there.
+
+    Returns:
+        The folder.
+    """
     folder = Path(folder)
     if folder.exists() and not overwrite and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there already; expected another folder, or overwrite=True.")
@@ -80,8 +108,23 @@ def save_pruned(model: PreTrainedModel, folder: str | os.PathLike, overwrite: bo
     return folder
 
 
-def load_pruned(folder: str | os.PathLike, **options) -> PreTrainedModel:
-    """The model that `save_pruned` wrote; `options` are those of `from_pretrained`."""
+def load_pruned(folder: str | os.PathLike, **options: Any) -> PreTrainedModel:
+    """The model that `save_pruned` wrote, without the heads that were removed.
+
+    >>> import headcount
+    >>> from transformers import GPT2Config, GPT2LMHeadModel
+    >>> model = GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=2, n_embd=8, vocab_size=9))
+    >>> headcount.prune_heads(model, [(0, 1)])
+    >>> headcount.list_heads(headcount.load_pruned(headcount.save_pruned(model, "smaller")))
+    ['decoder.0.self.0']
+
+    Args:
+        folder: what `save_pruned` wrote.
+        options: those of `from_pretrained`.
+
+    Returns:
+        A model of the class that was saved.
+    """
     folder = Path(folder)
     path = folder / REMOVED
     if not path.exists():
@@ -92,13 +135,15 @@ def load_pruned(folder: str | os.PathLike, **options) -> PreTrainedModel:
         return model_class.from_pretrained(folder, **options)
     names = [f"{layer}.{number}" for layer, numbers in note["removed"].items() for number in numbers]
 
-    def build(self, config, *arguments, **settings):
+    def build(self: PreTrainedModel, config: Any, *arguments: Any, **settings: Any) -> None:
         model_class.__init__(self, config, *arguments, **settings)
         prune_heads(self, names)
 
     # from_pretrained makes the model without memory for its weights and then fills in those of the file, so that the
     # heads have to be gone when the model is made.
-    smaller = type(model_class.__name__, (model_class,), {"__init__": build, "__module__": model_class.__module__})
+    smaller: Any = type(
+        model_class.__name__, (model_class,), {"__init__": build, "__module__": model_class.__module__}
+    )
     model = smaller.from_pretrained(folder, config=AutoConfig.from_pretrained(folder), **options)
     model.__class__ = model_class
     return model
@@ -126,7 +171,7 @@ class NoHeads(nn.Module):
     A layer's own code then runs as ever, and its cache keeps count of the tokens.
     """
 
-    def __init__(self, emptied: nn.Module, width: int):
+    def __init__(self, emptied: nn.Linear | Conv1D, width: int):
         super().__init__()
         self.weight, self.bias, self.width = emptied.weight, emptied.bias, width
 
@@ -137,7 +182,7 @@ class NoHeads(nn.Module):
 class BiasAlone(nn.Module):
     """An output projection that no head writes to: what it puts out is its bias."""
 
-    def __init__(self, emptied: nn.Module, width: int):
+    def __init__(self, emptied: nn.Linear | Conv1D, width: int):
         super().__init__()
         self.weight, self.bias, self.width = emptied.weight, emptied.bias, width
 
@@ -222,7 +267,7 @@ def _keep_switched(model: PreTrainedModel) -> None:
             module.config._attn_implementation_internal = register(plain)
 
 
-def _output_size(projection: nn.Module) -> int:
+def _output_size(projection: nn.Linear | Conv1D) -> int:
     weight: Tensor = projection.weight
     return weight.shape[1] if isinstance(projection, Conv1D) else weight.shape[0]
 

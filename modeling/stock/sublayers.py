@@ -26,7 +26,8 @@ from .gates import Change, rows_for, token_wise
 def sublayer_paths(model: PreTrainedModel) -> dict[str, str]:
     """Name -> path of the module whose output it is: `encoder.0.mlp`, and of own models `encoder.0.residual`.
 
-    >>> sublayer_paths(GPT2LMHeadModel(GPT2Config(n_layer=1)))
+    >>> from transformers import GPT2Config, GPT2LMHeadModel
+    >>> sublayer_paths(GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=2, n_embd=8)))
     {'decoder.0.mlp': 'transformer.h.0.mlp.c_proj'}
     """
     found = {}
@@ -86,7 +87,7 @@ def _is_norm(module: nn.Module) -> bool:
     return "norm" in type(module).__name__.lower() and isinstance(weight, Tensor) and weight.ndim == 1
 
 
-def _shape(projection: nn.Module) -> tuple[int, int]:
+def _shape(projection: nn.Linear | Conv1D) -> tuple[int, int]:
     """Input and output features."""
     first, second = projection.weight.shape
     return (first, second) if isinstance(projection, Conv1D) else (second, first)

@@ -5,7 +5,7 @@ Colours are those of Okabe and Ito; series differ by marker and dash too, so tha
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -25,7 +25,7 @@ def new_figure(
     height: float = 3.8,
     rows: int = 1,
     columns: int = 1,
-    layout: str | None = "constrained",
+    layout: Literal["constrained"] | None = "constrained",
     **options: Any,
 ) -> tuple[Figure, Any]:
     """(figure, axes): drawn by Agg, without a display and without touching the user's matplotlib settings.

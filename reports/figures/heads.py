@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from ...records.rows import Rows, only, select, values_of
+from ...records.rows import Rows, select, values_of
 from ..head_rows import excess_of, flip_of, modes_of, number_drops, whole_drops
 from .drawing import COLORS, MARKERS, SEQUENTIAL, new_figure, share_label, tidy
 
@@ -167,9 +167,9 @@ def draw_subsets(rows: Rows) -> Figure | None:
     sizes, values = [row["size"] for row in best], [100 * row["value"] for row in best]
     axes.plot(sizes, values, color="black", linewidth=2.5, label="best of all subsets")
     ranked = select(rows, metric="ranking_accuracy")
+    regrets = {row["ranking"]: row["value"] for row in select(rows, metric="mean_regret")}
     for number, ranking in enumerate(values_of(ranked, "ranking")):
         own = select(ranked, ranking=ranking)
-        regret = only(rows, metric="mean_regret", ranking=ranking)["value"]
         axes.plot(
             [row["size"] for row in own],
             [100 * row["value"] for row in own],
@@ -177,7 +177,7 @@ def draw_subsets(rows: Rows) -> Figure | None:
             marker=MARKERS[number % len(MARKERS)],
             markersize=4,
             linestyle=("--", "-.", ":")[number % 3],
-            label=f"{ranking.replace('_', ' ')} (mean regret {100 * regret:.1f} points)",
+            label=f"{ranking.replace('_', ' ')} (mean regret {100 * regrets[ranking]:.1f} points)",
         )
     axes.set_xlabel("heads removed")
     axes.set_ylabel(share_label(best[0]))

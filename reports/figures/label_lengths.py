@@ -1,5 +1,7 @@
 """Figures of a study of lengths of a task with one label: how far each model holds, and what is diluted on the way."""
 
+from typing import Any
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -61,7 +63,8 @@ def extrapolation_curves(rows: Rows, kind: str) -> Figure:
             x, y = [row["length"] for row in series], [100 * row["value"] for row in series]
             low = [value - 100 * row["interval"][0] for value, row in zip(y, series, strict=True)]
             high = [100 * row["interval"][1] - value for value, row in zip(y, series, strict=True)]
-            style = {"color": COLORS[number], "marker": MARKERS[number], "ls": DASHES[number % len(DASHES)]}
+            style: dict[str, Any] = {"color": COLORS[number], "marker": MARKERS[number]}
+            style["ls"] = DASHES[number % len(DASHES)]
             axis.errorbar(x, y, [low, high], **style, ms=3.5, lw=1.0, elinewidth=0.6, alpha=0.75)
         length_axis(axis, lengths)
         axis.set_ylim(30, 103)

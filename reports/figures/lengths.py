@@ -18,8 +18,6 @@ def draw_length_study(output: Path) -> list[Path]:
 
     Returns:
         The files written; none without any row.
-
-    >>> draw_length_study(Path("runs/study/length"))
     """
     rows = {name: found for name, found in read_results(output).items() if found}
     if not rows:

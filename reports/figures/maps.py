@@ -41,8 +41,9 @@ def draw_maps(rows: Rows, title: str) -> Figure:
     for axes in panels[-1]:
         axes.set_xlabel("key", fontsize=7)
     figure.suptitle(title, fontsize=9, y=1 - 0.12 / height)
-    scale = figure.add_axes((1 - 0.85 / width, 0.25, 0.14 / width, 0.5))
-    figure.colorbar(image, cax=scale, label="attention weight")
+    if image is not None:
+        scale = figure.add_axes((1 - 0.85 / width, 0.25, 0.14 / width, 0.5))
+        figure.colorbar(image, cax=scale, label="attention weight")
     return figure
 
 

@@ -1,5 +1,7 @@
 """Figures of position encodings: tables, cosine similarities, scores by distance, and the head that uses them."""
 
+from typing import Any
+
 from matplotlib.figure import Figure
 
 from ...records.rows import Rows, select
@@ -62,7 +64,11 @@ def draw_scores(rows: Rows) -> Figure:
         for number, row in enumerate(own):
             points = [(d, s) for d, s in zip(row["distance"], row["scores"], strict=True) if s is not None]
             label = None if row["head"] is None else f"head {row['head']}"
-            style = {"color": COLORS[number % len(COLORS)], "ls": DASHES[number % len(DASHES)], "lw": 1.2}
+            style: dict[str, Any] = {
+                "color": COLORS[number % len(COLORS)],
+                "ls": DASHES[number % len(DASHES)],
+                "lw": 1.2,
+            }
             axis.plot(*zip(*points, strict=True), **style, label=label)
         source = own[0]["source"]
         note = own[0]["quantity"] if source == "no parameters" else f"{own[0]['quantity']}, {source}"

@@ -73,8 +73,10 @@ def weakest_part(runs: list[Run], study: Study) -> list[Finding]:
         texts = task_of(run).texts
         for split in ("test", "hard"):
             overall = whole(run.evaluation, "exact_match", split)
+            if overall is None:
+                continue
             parts = [row for fact in main_facts(task_of(run)) for row in by_fact(run.evaluation, fact, split)]
-            weak = [row for row in parts if overall and apart(row, overall) < 0]
+            weak = [row for row in parts if apart(row, overall) < 0]
             if weak:
                 row = min(weak, key=lambda row: row["value"])
                 ((fact, value),) = row["scope"].items()

@@ -116,9 +116,11 @@ def against_the_whole(rows: Rows, source: str) -> list[Finding]:
     """What a change does to the recipe: only of variants that fitted in every seed, where the intervals lie apart."""
     fitted = {name: own for name, own in cells_of(rows).items() if is_fitted(own)}
     names = [name for name, own in fitted.items() if own[0]["says"] == WHOLE]
-    whole = fitted.pop(names[0]) if names else None
+    if not names:
+        return []
+    whole = fitted.pop(names[0])
     found, unit = [], unit_of(rows)
-    for name, own in fitted.items() if whole else ():
+    for name, own in fitted.items():
         for side, verb in ((-1, "falls short of"), (1, "does better than")):
             place = first_apart(own, whole, side)
             if place is not None:

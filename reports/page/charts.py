@@ -6,6 +6,8 @@ seeds of one encoding look alike; `each` tells them apart.
 """
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 from ...data_builders.tasks import Task
 from ...records.rows import Row, Rows, select, values_of
@@ -21,7 +23,7 @@ ACCURACY = {"label": "accuracy", "scale": "linear", "percent": True, "reference"
 DIGITS = 6
 
 
-def point(row: dict, x, **more) -> dict:
+def point(row: dict, x: Any, **more: Any) -> dict:
     """A row as a point; a figure that was not measured (None) has no point and is dropped by `series`."""
     low, high = row["interval"] or (None, None)
     found = {"x": x, "y": row["value"], "low": low, "high": high, "n": row["n"] or None, **more}
@@ -33,7 +35,9 @@ def series(name: str, points: list[dict], each: str = "", **tags: str) -> dict:
     return {"name": name, "each": each, "tags": tags, "points": [p for p in points if "y" in p]}
 
 
-def chart(key: str, title: str, x: dict, y: dict, found: list[dict], choices: list[dict] = (), **more) -> list[dict]:
+def chart(
+    key: str, title: str, x: dict, y: dict, found: list[dict], choices: Sequence[dict] = (), **more: Any
+) -> list[dict]:
     """A list with one chart, or none if nothing was measured."""
     found = [one for one in found if one["points"]]
     used = [

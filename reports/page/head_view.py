@@ -1,6 +1,7 @@
 """What the grid of heads shows: measures to colour by, maps of examples, answers with a head switched off."""
 
 import math
+from typing import Any
 
 from ...records.rows import Row, Rows, select, values_of
 from ..head_rows import excess_of, is_average, measure_of, modes_of, number_drops, relation_words, whole_drops
@@ -133,7 +134,7 @@ def _figure(row: Row) -> dict:
     return kept
 
 
-def _short(value):
+def _short(value: Any) -> Any:
     if isinstance(value, float):
         return round(value, DIGITS)
     return [_short(part) for part in value] if isinstance(value, list) else value

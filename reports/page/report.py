@@ -38,7 +38,11 @@ def write_report(folder: Path, overwrite: bool = False) -> list[Path]:
     Returns:
         The files written.
 
-    >>> write_report(Path("runs/addition"))
+    >>> import headcount
+    >>> tiny = ["training.steps=2", "model.num_hidden_layers=1", "model.num_attention_heads=2", "model.hidden_size=16"]
+    >>> run = headcount.train("reverse", "runs/tiny", settings=tiny)
+    >>> [path.name for path in write_report(run.folder)]
+    ['report.html', 'report.md']
     """
     study = read_study(folder)
     targets = {folder / "report.html": render_html, folder / "report.md": render_markdown}

@@ -29,7 +29,7 @@ def made_by(study: Study) -> list[Table]:
         if facts:
             key = tuple(sorted((name, str(value)) for name, value in facts.items()))
             machines.setdefault(key, []).append(run.name)
-    for facts, names in machines.items():
+    for key, names in machines.items():
         which = "Versions and hardware" if len(machines) == 1 else f"Versions and hardware of {', '.join(names)}"
-        tables.append(make_table(which, [{"what": name, "value": value} for name, value in facts]))
+        tables.append(make_table(which, [{"what": name, "value": value} for name, value in key]))
     return tables

@@ -3,7 +3,7 @@
 from ...data_builders.tasks import Task
 from ...records.rows import select, values_of
 from ...records.run_folder import Run
-from ..evaluation_rows import at_lengths, whole
+from ..evaluation_rows import at_lengths, whole, whole_splits
 from ..study import built_in_names, task_of
 from ..wording import interval, percent
 from .table import NOTHING, Table, by_hand, make_table, with_interval
@@ -65,8 +65,7 @@ def label_runs(runs: list[Run], task: Task) -> list[Table]:
     lengths = sorted({row["length"] for rows in tested.values() for row in rows})
     rows = []
     for run in runs:
-        for split in values_of(select(run.evaluation, metric="accuracy", kind=None), "split"):
-            found = whole(run.evaluation, "accuracy", split)
+        for split, found in whole_splits(run.evaluation, "accuracy").items():
             row = {"run": run.name, "seed": str(run.seed), "split": split, "accuracy": cell(found)}
             rows.append({**row, "n": f"{found['n']:,}", **by_hand(built_in_names(run))})
         for kind in values_of(tested[run.name], "kind"):

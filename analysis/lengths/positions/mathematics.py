@@ -6,13 +6,14 @@ encoding, and are checked to be so. Models are untrained and tiny, with all para
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ....configuration.configuration_headcount import HeadcountConfig
 from ....modeling.modeling_headcount import HeadcountForSequenceClassification
-from ....modeling.position_encodings import POSITION_ENCODINGS, sinusoid
+from ....modeling.position_encodings import POSITION_ENCODINGS, PositionEncoding, sinusoid
 from ....records.rows import Row, Rows, row
 
 
@@ -96,7 +97,7 @@ def scores_are_relative() -> Iterator[Row]:
         yield residual_row("scores depend on differences of ids only", name, residual, 5e-3, expected=name != "fire")
 
 
-def scores(encoding, query: Tensor, key: Tensor, ids: Tensor) -> Tensor:
+def scores(encoding: PositionEncoding, query: Tensor, key: Tensor, ids: Tensor) -> Tensor:
     turned_query, turned_key = encoding.rotate(query, key, ids, ids)
     products = turned_query @ turned_key.transpose(-2, -1)
     bias = encoding.bias(query, ids, ids)
@@ -154,11 +155,11 @@ def exchange(tokens: Tensor, place: int) -> Tensor:
     return tokens[:, order]
 
 
-def logit_change(model, tokens: Tensor, other: Tensor) -> float:
+def logit_change(model: HeadcountForSequenceClassification, tokens: Tensor, other: Tensor) -> float:
     return float((model(tokens).logits - model(other).logits).abs().max())
 
 
-def tiny_config(**options) -> HeadcountConfig:
+def tiny_config(**options: Any) -> HeadcountConfig:
     if options.get("position_embedding_type") == "learned":
         options.setdefault("max_position_embeddings", FURTHEST)
     return HeadcountConfig(
@@ -166,7 +167,7 @@ def tiny_config(**options) -> HeadcountConfig:
     )
 
 
-def tiny_model(**options) -> HeadcountForSequenceClassification:
+def tiny_model(**options: Any) -> HeadcountForSequenceClassification:
     model = HeadcountForSequenceClassification(tiny_config(**options)).eval()
     for parameter in model.parameters():
         parameter.add_(0.1 * torch.randn_like(parameter))
