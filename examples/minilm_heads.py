@@ -63,9 +63,8 @@ def main(arguments: list[str] | None = None) -> list[dict]:
     batches = [embedding_batch(model, tokenizer, {"text": texts[i : i + 24]}) for i in range(0, len(texts), 24)]
 
     rows = headcount.ablate(model, batches, metric=embedding_cosine)
-    print(
-        f"{len(rows)} heads, {len(texts)} texts, run by {rows[0]['runner']}; cosine lost without the head, 95 % interval"
-    )
+    how = f"{len(rows)} heads, {len(texts)} texts, run by {rows[0]['runner']}"
+    print(f"{how}; cosine lost without the head, 95 % interval")
     for row in [*rows[:5], *rows[-3:]]:
         low, high = row["interval"]
         print(f"{row['rank']:3}  {row['head']:18} {row['value']:.4f}  ({low:.4f} to {high:.4f})")

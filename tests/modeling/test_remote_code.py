@@ -13,7 +13,7 @@ from transformers.dynamic_module_utils import get_relative_import_files
 from without_headcount import run_without_headcount
 
 import headcount
-from headcount.data_builders.tokenization import make_tokenizer
+from headcount.data_builders.tokenization import HeadcountTokenizer, make_tokenizer
 from headcount.modeling import modeling_headcount
 from headcount.modeling.remote_code import AUTO_CLASSES, flat_sources, flatten_imports, name_code, write_code
 
@@ -131,7 +131,7 @@ def test_with_headcount_the_installed_code_is_used_and_saving_again_keeps_the_re
     model = AutoModelForSeq2SeqLM.from_pretrained(folder)
     assert type(model) is headcount.HeadcountForConditionalGeneration
     assert type(AutoConfig.from_pretrained(folder)) is headcount.HeadcountConfig
-    assert type(AutoTokenizer.from_pretrained(folder)) is headcount.HeadcountTokenizer
+    assert type(AutoTokenizer.from_pretrained(folder)) is HeadcountTokenizer
     assert type(pipeline("integer-addition", model=str(folder))).__module__ == "headcount.modeling.addition_pipeline"
     model.save_pretrained(tmp_path / "again")
     for path in folder.iterdir():
