@@ -12,6 +12,13 @@ import torch
 
 torch.set_num_threads(1)
 
+LONGEST = ("test_documents.py", "test_own_task.py", "test_extrapolate.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest ones first, so that the processes that share the tests end together."""
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+
 
 @pytest.fixture
 def addition_tokens():
