@@ -70,7 +70,7 @@ class HeadcountLayer(GradientCheckpointingLayer):
         hidden_states: Tensor,
         encoder_hidden_states: Tensor | None,
         self_attn_inputs: dict[str, Any],
-        cross_attn_inputs: dict[str, Any] | None,
+        cross_attn_inputs: dict[str, Any] | None = None,
         past_key_values: Cache | None = None,
         output_attentions: bool = False,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
