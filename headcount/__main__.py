@@ -1,21 +1,12 @@
 """`python -m headcount` and the console script `headcount`."""
 
-import signal
 import sys
 
 
 def main() -> None:
-    try:
-        from .records.deadline import leave
-        from .scripts.cli import run
+    from .scripts.cli import run
 
-        code = run()
-    except KeyboardInterrupt:  # before or after the work
-        print("headcount: interrupted", file=sys.stderr)
-        sys.exit(130)
-    for number in (signal.SIGINT, signal.SIGTERM):  # nothing is left to be said
-        signal.signal(number, signal.SIG_DFL)
-    leave(code)
+    sys.exit(run())
 
 
 if __name__ == "__main__":
