@@ -23,6 +23,9 @@ test: install quality ## set everything up, check style, run all tests
 study: install ## set everything up, run the whole study and write runs/study/report.html
 	$(BIN)/headcount study --output runs/study
 
+storm: install ## try to break it for about 10 minutes, at most 14: kills, nonsense, broken files, a full disk, a hostile Hub
+	$(BIN)/python tests/storm/run.py --minutes 14
+
 quality: install ## check formatting, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -47,5 +50,5 @@ $(BENCH)/installed: setup.cfg pyproject.toml constraints.txt benchmarks/peers.tx
 clean: ## remove .venv and caches
 	rm -rf .venv .venv-bench build *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 
-.PHONY: help install test study quality style bench clean
+.PHONY: help install test study storm quality style bench clean
 .DEFAULT_GOAL := help

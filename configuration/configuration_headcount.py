@@ -11,14 +11,20 @@ from .rules import Rule, flag, fraction, is_whole_number, nearest, number_above,
 from .rules import whole_number as at_least
 
 
+# Larger than any use of these models, and small enough to be refused before memory or hours are spent on them.
+MOST_LAYERS, MOST_HEADS, WIDEST = 1_000, 4_096, 1_048_576
+MOST_TOKENS = MOST_POSITIONS = 10_000_000
+MOST_PARAMETERS = 10_000_000_000
+DTYPES = ("float32", "float64", "float16", "bfloat16")
+
 RULES: dict[str, Rule] = {
     "architecture": one_of(ARCHITECTURES),
-    "vocab_size": at_least(1),
-    "hidden_size": at_least(1),
-    "num_hidden_layers": at_least(1),
-    "decoder_layers": optional(at_least(1)),
-    "num_attention_heads": at_least(1),
-    "intermediate_size": at_least(1),
+    "vocab_size": at_least(1, MOST_TOKENS),
+    "hidden_size": at_least(1, WIDEST),
+    "num_hidden_layers": at_least(1, MOST_LAYERS),
+    "decoder_layers": optional(at_least(1, MOST_LAYERS)),
+    "num_attention_heads": at_least(1, MOST_HEADS),
+    "intermediate_size": at_least(1, WIDEST),
     "hidden_act": one_of(("relu", "gelu", "gelu_new", "silu", "tanh")),
     "norm_position": one_of(("pre", "post")),
     "layer_norm_eps": number_above(0),
@@ -29,13 +35,13 @@ RULES: dict[str, Rule] = {
     "embedding_init_std": number_above(0),
     "tie_word_embeddings": flag(),
     "position_embedding_type": one_of(POSITION_ENCODINGS),
-    "max_position_embeddings": at_least(1),
+    "max_position_embeddings": at_least(1, MOST_POSITIONS),
     "position_overflow": one_of(("error", "clamp")),
     "position_init_std": number_above(0),
     "rope_theta": number_above(1),
-    "relative_position_range": at_least(1),
+    "relative_position_range": at_least(1, MOST_POSITIONS),
     "relative_bias_first_token": flag(),
-    "relative_attention_num_buckets": at_least(4),
+    "relative_attention_num_buckets": at_least(4, MOST_POSITIONS),
     "relative_attention_max_distance": at_least(2),
     "position_bias_scale": number_above(0),
     "fire_threshold": number_above(0),
@@ -45,7 +51,7 @@ RULES: dict[str, Rule] = {
     "digit_token_ids": optional(token_list()),
     "answer_start_token_id": optional(at_least(0)),
     "answer_order": one_of(("plain", "reversed")),
-    "operand_digits": optional(at_least(1)),
+    "operand_digits": optional(at_least(1, MOST_POSITIONS)),
     "align_operands": flag(),
     "attention_normalizer": one_of(NORMALIZERS),
     "score_jitter": optional(share()),
@@ -107,6 +113,22 @@ def reject_unknown(names: Iterable[str]) -> None:
     for name in names:
         if name not in known and name not in TRANSFORMERS_KEYS:
             raise ValueError(f"{name!r} is not a field of HeadcountConfig.{nearest(name, known)}")
+
+
+def check_labels(id2label: Any, num_labels: Any) -> None:
+    """Before transformers makes as many names as it is told to."""
+    if num_labels is not None and not (is_whole_number(num_labels) and 1 <= num_labels <= MOST_HEADS):
+        raise ValueError(
+            f"num_labels={num_labels!r} is not allowed; expected a whole number from 1 to {MOST_HEADS:,}."
+        )
+    if id2label is None:
+        return
+    numbers = [str(number) for number in id2label] if isinstance(id2label, dict) else []
+    whole = len(numbers) <= MOST_HEADS and sorted(numbers) == sorted(map(str, range(len(numbers))))
+    if not numbers or not whole or not all(isinstance(name, str) for name in id2label.values()):
+        raise ValueError(
+            f"id2label={id2label!r} is not allowed; expected the names of the labels by number, {{0: 'no', 1: 'yes'}}."
+        )
 
 
 class HeadcountConfig(PreTrainedConfig):
@@ -208,6 +230,10 @@ class HeadcountConfig(PreTrainedConfig):
             self.is_encoder_decoder = self.architecture == "encoder-decoder"
         if self.pruned_heads is None:
             self.pruned_heads = {}
+        check_labels(self.id2label, kwargs.get("num_labels"))
+        for name, value in (("dtype", self.dtype), ("torch_dtype", kwargs.get("torch_dtype"))):
+            if value is not None and str(value).removeprefix("torch.") not in DTYPES:
+                raise ValueError(f"{name}={value!r} is not allowed; expected one of {', '.join(DTYPES)}.")
         super().__post_init__(**kwargs)
         self.validate()
         self.pruned_heads = {name: sorted(set(heads)) for name, heads in sorted(self.pruned_heads.items()) if heads}
@@ -220,6 +246,9 @@ class HeadcountConfig(PreTrainedConfig):
         if not kwargs.get("return_unused_kwargs"):
             reject_unknown([name for name in kwargs if not name.startswith("_")])
         config_dict = {**config_dict, **overrides}
+        for name in ("attn_implementation", "_attn_implementation", "experts_implementation"):
+            # transformers would fetch and run what a file names here; how attention is computed is the user's choice.
+            config_dict.pop(name, None)
         if not cls.__module__.startswith("transformers_modules."):
             # headcount is installed and has registered its own pipeline; the entry of a published model would make
             # transformers insist on the copy that the repository carries.
@@ -267,6 +296,7 @@ class HeadcountConfig(PreTrainedConfig):
                 raise ValueError(f"{name}={value!r} is not allowed; expected {rule.allowed}.{hint}")
         self._check_no_dead_options()
         self._check_architecture()
+        self._check_size()
         self._check_positions()
         self._check_tokens()
         self._check_pruned_heads()
@@ -313,6 +343,20 @@ class HeadcountConfig(PreTrainedConfig):
                 raise ValueError(
                     "tie_word_embeddings=True is not allowed with embedding_type='ordinal'; expected False."
                 )
+
+    def _check_size(self) -> None:
+        attention, width = 4 * self.hidden_size**2, self.hidden_size
+        feed_forward = 2 * width * self.intermediate_size
+        layers = self.num_hidden_layers * (attention + feed_forward)
+        layers += (self.decoder_layers or 0) * (2 * attention + feed_forward)
+        tables = self.vocab_size + (self.max_position_embeddings if self.position_embedding_type == "learned" else 0)
+        parameters = layers + tables * width
+        if parameters > MOST_PARAMETERS:
+            raise ValueError(
+                f"hidden_size={width} with num_hidden_layers={self.num_hidden_layers}, intermediate_size="
+                f"{self.intermediate_size} and vocab_size={self.vocab_size} makes {parameters:,} parameters; expected "
+                f"at most {MOST_PARAMETERS:,}."
+            )
 
     def _check_positions(self) -> None:
         encoding = self.position_embedding_type

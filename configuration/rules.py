@@ -19,11 +19,14 @@ def is_whole_number(value: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    return is_whole_number(value) or (isinstance(value, float) and math.isfinite(value))
+    """Also whether a whole number is small enough to be one with a decimal point."""
+    return (is_whole_number(value) and abs(value) < 10**300) or (isinstance(value, float) and math.isfinite(value))
 
 
-def whole_number(minimum: int) -> Rule:
-    return Rule(f"a whole number >= {minimum}", lambda value: is_whole_number(value) and value >= minimum)
+def whole_number(minimum: int, maximum: int = 2**63 - 1) -> Rule:
+    """The largest that is allowed unless told otherwise is the largest that torch and numpy hold."""
+    shown = f"a whole number >= {minimum}" if maximum == 2**63 - 1 else f"a whole number from {minimum} to {maximum:,}"
+    return Rule(shown, lambda value: is_whole_number(value) and minimum <= value <= maximum)
 
 
 def number_above(bound: float) -> Rule:

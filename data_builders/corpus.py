@@ -64,12 +64,21 @@ class Corpus(Generic[P]):
     def problems(self, split: str, config: str = "default") -> P:
         """All rows of a split, in their order."""
         if (config, split) in self.files:
-            import pyarrow as pa
-            import pyarrow.parquet as pq
-
-            return self.read_table(pa.concat_tables([pq.read_table(path) for path in self.files[config, split]]))
+            return self._read_files(self.files[config, split])
         parts = list(self.chunks(config, split))
         return type(parts[0]).concatenate(parts)
+
+    def _read_files(self, paths: list[Path]) -> P:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            return self.read_table(pa.concat_tables([pq.read_table(path) for path in paths]))
+        except (pa.ArrowException, OSError, KeyError, TypeError, IndexError) as error:
+            reason = " ".join(str(error).split())[:150] or type(error).__name__
+            raise ValueError(
+                f"{paths[0]} holds no rows of {self.task.name} ({reason}); write the folder again."
+            ) from error
 
     def sample(self, split: str, n: int) -> P:
         """At most `n` examples of a split, for studies that look at a trained model."""

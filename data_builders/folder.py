@@ -21,7 +21,9 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..records.files import hash_file, new_folder, read_json, write_json
+from ..records.claims import hash_content
+from ..records.files import hash_file, inside, kept_inside, new_folder, read_json, write_json
+from ..records.litter import is_empty
 from ..records.locks import alone_in
 from .builders import CORPUS_VERSION
 from .card import EXAMPLE_ROWS, write_card
@@ -65,6 +67,7 @@ def write_folder(
     corpus = task.splits(options)
     check_target(folder, overwrite)
     with alone_in(folder), new_folder(folder) as partial:
+        check_target(folder, overwrite)  # again: another process may have been at work until now
         splits: dict[str, dict[str, int]] = {}
         tallies, examples = {}, {}
         for config, sizes in corpus.sizes().items():
@@ -90,7 +93,7 @@ def check_target(folder: Path, overwrite: bool) -> None:
     """An error if `folder` may not be written: a file, or a non-empty folder that is not to be overwritten."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; expected a folder that is new or empty.")
-    if folder.exists() and any(folder.iterdir()):
+    if not is_empty(folder):
         if not overwrite:
             raise ValueError(f"{folder} is not empty; expected a new or empty folder, or overwrite (--overwrite).")
         if not (folder / MANIFEST).exists():
@@ -137,22 +140,32 @@ def parquet_writer(corpus: Corpus, config: str, path: Path) -> pq.ParquetWriter:
     return pq.ParquetWriter(path, schema, compression="lz4", use_dictionary=dictionaries)
 
 
+def read_manifest(path: Path) -> dict:
+    """What `write_folder` notes about a corpus; a sentence that names the file if it is anything else."""
+    try:
+        manifest = read_json(path)
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read: the folder is broken; write it again.") from error
+    files = manifest.get("files")
+    whole = isinstance(manifest.get("task"), str) and isinstance(files, dict)
+    whole = whole and all(isinstance(manifest.get(name), dict) for name in ("options", "splits"))
+    if not whole or not all(isinstance(each, dict) and {"bytes", "sha256"} <= set(each) for each in files.values()):
+        raise ValueError(f"{path} cannot be read: the folder is broken; write it again.")
+    return manifest
+
+
 def check_folder(folder: str | os.PathLike) -> dict:
     """The manifest of a whole corpus folder; an error that names the file if anything is missing or changed."""
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"{folder} is not a folder; expected one that `headcount data` has written.")
-    try:
-        manifest = read_json(folder / MANIFEST)
-        files = dict(manifest["files"])
-    except FileNotFoundError:
-        raise ValueError(f"{folder} has no {MANIFEST}: it is half-written or not a corpus; write it again.") from None
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{folder / MANIFEST} cannot be read: the folder is broken; write it again.") from None
-    if not (folder / "README.md").is_file():
+    if not (folder / MANIFEST).exists():
+        raise ValueError(f"{folder} has no {MANIFEST}: it is half-written or not a corpus; write it again.")
+    manifest = read_manifest(kept_inside(folder, folder / MANIFEST))
+    if not kept_inside(folder, folder / "README.md").is_file():
         raise ValueError(f"{folder / 'README.md'} is missing: load_dataset needs it; write the folder again.")
-    for name, wanted in files.items():
-        path = folder / name
+    for name, wanted in manifest["files"].items():
+        path = inside(folder, name)
         if not path.is_file():
             raise ValueError(f"{path} is missing: the folder is broken; write it again.")
         if path.stat().st_size != wanted["bytes"] or hash_file(path) != wanted["sha256"]:
@@ -196,3 +209,10 @@ def open_folder(folder: str | os.PathLike) -> Corpus:
         config, _, file = name.partition("/")
         corpus.files.setdefault((config, file.split("-")[0]), []).append(folder / name)
     return corpus
+
+
+def hash_data(corpus: Corpus, folder: Path | None = None) -> str:
+    """SHA-256 of what a corpus holds: of what it is drawn from, or of the files of the folder that it is read from."""
+    drawn = {"task": corpus.task.name, "version": CORPUS_VERSION, "options": plain_options(corpus.options)}
+    files = {} if folder is None else read_json(folder / MANIFEST)["files"]
+    return hash_content({**drawn, "files": {name: about["sha256"] for name, about in files.items()}})

@@ -1,12 +1,21 @@
 """`python -m headcount` and the console script `headcount`."""
 
+import signal
 import sys
 
 
 def main() -> None:
-    from .scripts.cli import run
+    try:
+        from .records.deadline import leave
+        from .scripts.cli import run
 
-    sys.exit(run())
+        code = run()
+    except KeyboardInterrupt:  # before or after the work
+        print("headcount: interrupted", file=sys.stderr)
+        sys.exit(130)
+    for number in (signal.SIGINT, signal.SIGTERM):  # nothing is left to be said
+        signal.signal(number, signal.SIG_DFL)
+    leave(code)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """Heads by name: `encoder.0.self.3` is head 3 of the self-attention of encoder layer 0.
 
 Names and numbers are those of the unpruned model and never change. A head mask is a float gate per head: 1 keeps the
-head, 0 removes it, anything between weakens it; gradients flow into it.
+head, 0 removes it, anything between weakens it; gradients flow into it. Anything else is an error, for it is nearly
+always a mistake; who means it asks for it with `headcount.mask_heads(model, gates, allow_any_gate=True)`.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
@@ -76,10 +78,39 @@ def pick_heads(heads: Iterable[HeadName], known: Sequence[Head], model: str) -> 
     return found
 
 
+def check_gates(gates: Tensor, name: str, allow_any: bool = False) -> None:
+    """Raises unless all gates are from 0 to 1, or with `allow_any`, finite.
+
+    A compiled graph, or one that is run for many gates at once (`torch.vmap`), cannot look at values: nothing is
+    checked there.
+    """
+    if torch.compiler.is_compiling() or gates.is_meta or not gates.numel():
+        return
+    if torch._C._functorch.is_batchedtensor(gates):
+        return
+    with torch.no_grad():
+        low, high = torch.aminmax(gates)  # both NaN if one is
+    least, most = low.item(), high.item()
+    if least >= 0 and most <= 1:
+        return
+    expected = "expected numbers from 0 (removes a head) to 1 (keeps it)"
+    if not (math.isfinite(least) and math.isfinite(most)):
+        raise ValueError(f"{name} has the gate {most if math.isfinite(least) else least}; {expected}.")
+    if not allow_any:
+        wrong = least if least < 0 else most
+        raise ValueError(
+            f"{name} has the gate {wrong:g}; {expected}, or headcount.mask_heads(..., allow_any_gate=True)."
+        )
+
+
 def expand_head_mask(mask: Tensor, name: str, num_layers: int, num_heads: int, batch: int) -> Tensor:
-    """(heads,), (layers, heads) or (batch, layers, heads) -> (batch or 1, layers, heads); any other shape raises."""
+    """(heads,), (layers, heads) or (batch, layers, heads) -> (batch or 1, layers, heads); any other shape raises.
+
+    So does a gate outside of 0 to 1.
+    """
     if not isinstance(mask, Tensor):
         raise TypeError(f"{name} is a {type(mask).__name__}, expected a torch.Tensor of shape ({num_heads},).")
+    check_gates(mask, name)
     shape = tuple(mask.shape)
     if shape == (num_heads,):
         return mask.expand(num_layers, num_heads)[None]

@@ -112,6 +112,31 @@ class HeadcountPreTrainedModel(HeadsMixin, PreTrainedModel):
                 decoder.embed_tokens = self._get_resized_embeddings(table, size, mean_resizing=mean_resizing)
         return resized
 
+    @classmethod
+    def from_pretrained(
+        cls,
+        pretrained_model_name_or_path: str | os.PathLike | None,
+        *args: Any,
+        output_loading_info: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """transformers' `from_pretrained`, which fills up weights that a file lacks with random ones, in silence.
+
+        Here that is an error if the file was saved from this very class. A model of another class (the base model
+        from a whole one, a classifier on a base model) takes what it finds, as everywhere in transformers.
+        """
+        model, found = super().from_pretrained(
+            pretrained_model_name_or_path, *args, output_loading_info=True, **kwargs
+        )
+        whole = cls.__name__ in (model.config.architectures or ()) and not kwargs.get("ignore_mismatched_sizes")
+        for kind, names in (("lacks", found["missing_keys"]), ("has beyond the model", found["unexpected_keys"])):
+            if names and whole:
+                raise ValueError(
+                    f"the file of {pretrained_model_name_or_path} {kind} {sorted(names)[0]!r} and {len(names) - 1} "
+                    "more; expected every weight of the model, and no other."
+                )
+        return (model, found) if output_loading_info else model
+
     def save_pretrained(
         self, save_directory: str | os.PathLike, *args: Any, push_to_hub: bool = False, **kwargs: Any
     ) -> None:

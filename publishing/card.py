@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 from huggingface_hub import ModelCard, ModelCardData
@@ -12,6 +13,7 @@ from huggingface_hub import ModelCard, ModelCardData
 from ..data_builders.card_examples import Example
 from ..records.rows import Rows
 from ..records.run_folder import Run
+from ..reports.markdown import block, code, inline
 from ..reports.study import task_of
 from ..reports.wording import percent
 from .card_parts import task_parts
@@ -55,7 +57,9 @@ def model_card(run: Run, facts: CardFacts) -> ModelCard:
     """
     task, heads = task_of(run), judged_heads(run.rows.get("ablation", []))
     figures = [name for name in run.figures if is_shown(name)]
-    page = jinja2.Template(TEMPLATE.read_text(encoding="utf-8"), undefined=jinja2.StrictUndefined).render(
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined)
+    environment.filters["block"] = block
+    page = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         card_data=metadata(run, facts).to_yaml(),
         title=facts.repo_id.split("/")[-1],
         built_in=[f"Built in by hand: {each.sentence}" for each in task.built_in(run.config)],
@@ -64,16 +68,18 @@ def model_card(run: Run, facts: CardFacts) -> ModelCard:
         seeds=seed_table(task, [run, *facts.other_seeds]),
         head_text=head_text(heads),
         head_rows=head_table(heads) if heads else "",
-        pruned=", ".join(f"`{layer}.{head}`" for layer, gone in run.config["pruned_heads"].items() for head in gone),
+        pruned=", ".join(
+            code(f"{layer}.{head}") for layer, gone in run.config["pruned_heads"].items() for head in gone
+        ),
         pruning=pruning_table(run.rows.get("pruning", [])),
-        figures=[(f"figures/{name}.png", caption_of(name)) for name in figures],
+        figures=[(f"figures/{quote(name)}.png", inline(caption_of(name))) for name in figures],
         more_figures=len(run.figures) - len(figures),
         data_command=facts.data_command,
-        data_table=table(["option", "value"], [[f"`{k}`", f"`{v}`"] for k, v in facts.data_options.items()]),
+        data_table=table(["option", "value"], [[code(k), code(v)] for k, v in facts.data_options.items()]),
         data_text=data_text(run, facts),
         model_text=model_text(run),
         procedure=procedure(run),
-        command=run.provenance["command"].replace("__main__.py ", "python -m headcount ", 1),
+        command=block(run.provenance["command"].replace("__main__.py ", "python -m headcount ", 1)),
         provenance=provenance_table(run),
         citation=citation(facts.version, run.provenance["finished_at"][:4]),
         **task_parts(task, run.evaluation, facts.data_options),
@@ -109,10 +115,10 @@ def head_text(rows: Rows) -> str:
     if not rows:
         return ""
     classes = Counter(row["class"] for row in sorted(rows, key=lambda row: -row["value"]))
-    kinds = ", ".join(f"{count} {kind}" for kind, count in classes.items())
+    kinds = ", ".join(f"{count} {inline(kind)}" for kind, count in classes.items())
     return (
-        f"One head at a time is switched off (`{rows[0]['mode']}` ablation); of {len(rows)} heads, {kinds}. That a "
-        "head can go alone does not say that it can go together with others."
+        f"One head at a time is switched off ({code(rows[0]['mode'])} ablation); of {len(rows)} heads, {kinds}. "
+        "That a head can go alone does not say that it can go together with others."
     )
 
 
@@ -194,12 +200,12 @@ def provenance_table(run: Run) -> str:
     return table(
         ["what", "value"],
         [
-            ["recipe", f"`{facts['recipe']}`, seed {facts['seed']}"],
-            ["commit of headcount", commit],
-            ["versions", ", ".join(f"{name} {version}" for name, version in facts["versions"].items())],
-            ["hardware", machine],
+            ["recipe", f"{code(facts['recipe'])}, seed {facts['seed']}"],
+            ["commit of headcount", inline(commit)],
+            ["versions", inline(", ".join(f"{name} {version}" for name, version in facts["versions"].items()))],
+            ["hardware", inline(machine)],
             ["wall-clock", f"{facts['seconds']:.1f} s of training"],
-            ["finished", facts["finished_at"]],
+            ["finished", inline(facts["finished_at"])],
         ],
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 from ..data_builders.tasks import Task, options_of
 from ..records.rows import Rows, select
 from ..reports.evaluation_rows import at_lengths, by_fact, main_facts, whole_splits, worst_by_length
+from ..reports.markdown import code, inline
 from ..reports.wording import interval, percent
 from .card_tables import answer_tables, label_table, longer_table, place_table, table, whole_label_table
 
@@ -37,7 +38,7 @@ def answer_parts(task: Task, rows: Rows, options: Mapping[str, Any]) -> dict[str
     tables = [
         *answer_tables(rows, task),
         *([(longer_text(task), longer_table(rows, task))] if longer else []),
-        *((f"By {texts.place}, split `{split}`:", place_table(rows, split, task)) for split in splits),
+        *((f"By {texts.place}, split {code(split)}:", place_table(rows, split, task)) for split in splits),
     ]
     limits = [
         texts.reads(options),
@@ -61,7 +62,7 @@ def wrong_answers(rows: Rows, task: Task, options: Mapping[str, Any]) -> dict[st
     note = task.texts.answer_note(options)
     order = f", answers {note} as the model writes them" if note else ""
     lines = [
-        [f"`{row['input']}`", f"`{row['target']}`", f"`{row['generated']}`", row["split"]]
+        [code(row["input"]), code(row["target"]), code(row["generated"]), inline(row["split"])]
         for row in wrong[:MOST_WRONG_ANSWERS]
     ]
     problems = task.texts.problems
@@ -87,7 +88,9 @@ def tested_beyond(worst: Rows, task: Task) -> list[str]:
     unit = task.texts.length
     lengths = ", ".join(f"{row['length']:,}" for row in worst)
     short = [
-        f"{row['length']:,} {unit} ({percent(row['value'])} on `{row['kind']}`)" for row in worst if row["value"] < 1
+        f"{row['length']:,} {unit} ({percent(row['value'])} on {code(row['kind'])})"
+        for row in worst
+        if row["value"] < 1
     ]
     mistakes = f" It makes mistakes at {', '.join(short)}." if short else ""
     return [
@@ -98,8 +101,8 @@ def tested_beyond(worst: Rows, task: Task) -> list[str]:
 
 def perfect_scores(rows: Rows, task: Task) -> list[str]:
     return [
-        f"No mistake among the {row['n']:,} {task.texts.problems} of `{split}` still allows an error rate of up to "
-        f"{percent(1 - row['interval'][0])} (95 %)."
+        f"No mistake among the {row['n']:,} {task.texts.problems} of {code(split)} still allows an error rate of "
+        f"up to {percent(1 - row['interval'][0])} (95 %)."
         for split, row in whole_splits(rows).items()
         if row["value"] == 1
     ]
@@ -112,8 +115,8 @@ def small_parts(rows: Rows, task: Task) -> list[str]:
     row = min(small, key=lambda row: row["n"])
     ((fact, value),) = row["scope"].items()
     return [
-        f"Some parts of the data hold few {task.texts.problems}: {task.texts.facts[fact]} `{value}` in "
-        f"`{row['split']}` has {row['n']}, with an interval of {interval(row)}."
+        f"Some parts of the data hold few {task.texts.problems}: {task.texts.facts[fact]} {code(value)} in "
+        f"{code(row['split'])} has {row['n']}, with an interval of {interval(row)}."
     ]
 
 
@@ -132,7 +135,7 @@ def label_parts(task: Task, rows: Rows, options: Mapping[str, Any]) -> dict[str,
     for row in weak[:MOST_WEAK_TESTS]:
         limits.append(
             f"At length {row['length']:,} it misses {round((1 - row['value']) * row['n'])} of {row['n']} (kind "
-            f"`{row['kind']}`)" + (f", and calls all {texts.problems} the same." if row["one_class_only"] else ".")
+            f"{code(row['kind'])})" + (f", and calls all {texts.problems} the same." if row["one_class_only"] else ".")
         )
     perfect = [row for row in tested if row["value"] == 1]
     if perfect:

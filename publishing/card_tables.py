@@ -7,6 +7,7 @@ from ..records.rows import Row, Rows, select, values_of
 from ..records.run_folder import Run
 from ..reports.evaluation_rows import at_lengths, by_fact, by_place, main_facts, whole_splits, worst_by_length
 from ..reports.head_rows import modes_of, whole_drops
+from ..reports.markdown import cell, code, inline
 from ..reports.wording import interval, percent
 
 
@@ -15,7 +16,7 @@ NOTHING = "-"
 
 def table(head: list[str], rows: list[list]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(map(cell, line)) + " |" for line in lines)
 
 
 def measured(row: Row, digits: int = 2) -> list[str]:
@@ -25,21 +26,21 @@ def measured(row: Row, digits: int = 2) -> list[str]:
 
 def split_words(task: Task, split: str) -> str:
     said = task.texts.splits.get(split)
-    return f"split `{split}` ({said})" if said else f"split `{split}`"
+    return f"split {code(split)} ({said})" if said else f"split {code(split)}"
 
 
 def answer_tables(rows: Rows, task: Task) -> list[tuple[str, str]]:
     """(caption, table): the whole splits with both ways of counting, then exact match by every fact that is told."""
     lines, splits, forced = [], whole_splits(rows), whole_splits(rows, "token_accuracy")
     for split, free in splits.items():
-        n, value, between = measured(forced[split])
-        lines.append([f"`{split}`", *measured(free), value, between, n])
+        n, value, between = measured(forced[split]) if split in forced else [NOTHING] * 3
+        lines.append([code(split), *measured(free), value, between, n])
     head = ["split", task.texts.problems, "exact match, free-running", "95 % interval"]
     tables = [("", table([*head, "tokens right, teacher-forced", "95 % interval", "tokens"], lines))] if lines else []
     for split in splits:
         for fact in main_facts(task):
             parts = by_fact(rows, fact, split)
-            lines = [[task.fact_name(fact, row["scope"][fact]), *measured(row)] for row in parts]
+            lines = [[inline(task.fact_name(fact, row["scope"][fact])), *measured(row)] for row in parts]
             caption = f"By {task.texts.facts[fact]}, {split_words(task, split)}:"
             head = [task.texts.facts[fact], "n", "exact match, free-running", "95 % interval"]
             tables += [(caption, table(head, lines))] if lines else []
@@ -57,11 +58,11 @@ def longer_table(rows: Rows, task: Task) -> str:
             f"{percent(own[kind]['value'])} ({interval(own[kind])})" if kind in own else NOTHING for kind in kinds
         ]
         lines.append([f"{length:,}", f"{max(row['n'] for row in own.values()):,}", *cells])
-    return table([task.texts.length, "n each", *(f"`{kind}`" for kind in kinds)], lines)
+    return table([task.texts.length, "n each", *map(code, kinds)], lines)
 
 
 def place_table(rows: Rows, split: str, task: Task) -> str:
-    lines = [[task.place_name(row["scope"]["place"]), *measured(row)] for row in by_place(rows, split)]
+    lines = [[inline(task.place_name(row["scope"]["place"])), *measured(row)] for row in by_place(rows, split)]
     return table([task.texts.place, "n", "right, free-running", "95 % interval"], lines)
 
 
@@ -70,7 +71,7 @@ def label_table(rows: Rows, task: Task, longest_trained: int) -> str:
     lines = []
     for row in sorted(at_lengths(rows, task), key=lambda row: (row["length"], row["kind"])):
         longer = "" if row["length"] <= longest_trained else " (longer than trained)"
-        lines.append([f"{row['length']:,}{longer}", row["kind"], *measured(row, 1), *class_cells(row)])
+        lines.append([f"{row['length']:,}{longer}", inline(row["kind"]), *measured(row, 1), *class_cells(row)])
     head = [task.texts.length, task.texts.kinds, "n", "accuracy", "95 % interval", *class_columns(task)]
     return table(head, lines) if lines else ""
 
@@ -78,7 +79,7 @@ def label_table(rows: Rows, task: Task, longest_trained: int) -> str:
 def whole_label_table(rows: Rows) -> str:
     """Accuracy on whole splits, for a task that is not tested by class and length."""
     found = whole_splits(rows, "accuracy").values()
-    lines = [[f"`{row['split']}`", *measured(row, 1), maybe(row["majority_class_rate"])] for row in found]
+    lines = [[code(row["split"]), *measured(row, 1), maybe(row["majority_class_rate"])] for row in found]
     return table(["split", "n", "accuracy", "95 % interval", "one answer for all"], lines) if lines else ""
 
 
@@ -99,7 +100,7 @@ def seed_table(task: Task, runs: list[Run]) -> str:
     """The headline figures of every run, seed by seed, each with n and interval."""
     lines = []
     for run in sorted(runs, key=lambda run: run.seed or 0):
-        lines += [[run.seed, label, *measured(row)] for label, row in headline_rows(task, run.evaluation)]
+        lines += [[run.seed, inline(label), *measured(row)] for label, row in headline_rows(task, run.evaluation)]
     name = "accuracy at the worst length" if task.kind == "label" else "exact match, free-running"
     return table(["seed", task.texts.kinds, "n", name, "95 % interval"], lines)
 
@@ -133,7 +134,9 @@ def head_table(rows: Rows) -> str:
     for row in sorted(rows, key=lambda row: -row["value"]):
         low, high = row["interval"]
         span = f"{100 * low:.2f} to {100 * high:.2f}"
-        lines.append([f"`{row['head']}`", f"{100 * row['value']:.2f} points", span, f"{row['n']:,}", row["class"]])
+        lines.append(
+            [code(row["head"]), f"{100 * row['value']:.2f} points", span, f"{row['n']:,}", inline(row["class"])]
+        )
     return table(["head switched off", "lost accuracy", "95 % interval", "n", "class"], lines)
 
 
@@ -142,6 +145,6 @@ def pruning_table(rows: Rows) -> str:
     lines: list[list[Any]] = []
     for row in select(rows, study="pruning", split="test"):
         size = [f"{row['parameters']:,}", f"{row['bytes']:,}", f"{row['relative_speed']:.2f}x"]
-        lines.append([row["model"], row["removed"], *measured(row), *size])
+        lines.append([inline(row["model"]), row["removed"], *measured(row), *size])
     head = ["model", "heads removed", "n", "right", "95 % interval", "parameters", "bytes", "speed"]
     return table(head, lines) if lines else ""

@@ -1,6 +1,5 @@
 """Sends a repository to the Hub: one commit, or nothing. Every failure is one sentence; a token is in none of them."""
 
-import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,6 +7,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..records.files import read_json as read_file
+from ..trainers.hub import SLOWEST, TRANSFER, ask_hub, reason
 from .repository import VERSION, PublishedData, Repository
 
 
@@ -56,7 +57,7 @@ def full_name(repo_id: str) -> str:
             "there is no token for the Hub; expected one from `hf auth login` or in the environment variable HF_TOKEN."
         )
     try:
-        user = HfApi().whoami()["name"]
+        user = ask_hub(lambda: str(HfApi().whoami()["name"]))
     except Exception as error:
         raise PushFailed(f"nothing was pushed to {repo_id}: {reason(error)}.") from error
     return repo_id if "/" in repo_id else f"{user}/{repo_id}"
@@ -69,7 +70,7 @@ def published_data(repo_id: str) -> PublishedData:
     check_repo_id(repo_id)
     api = HfApi()
     try:
-        revision = api.repo_info(repo_id, repo_type="dataset").sha
+        revision = ask_hub(lambda: api.repo_info(repo_id, repo_type="dataset").sha)
         manifest = read_json(api, repo_id, "dataset", "manifest.json", revision)
     except Exception as error:
         raise PushFailed(f"the data set {repo_id} cannot be read: {reason(error)}.") from error
@@ -96,14 +97,14 @@ def push(
     try:
         present = existing_files(api, place, private)
         if present is None:
-            api.create_repo(**place, private=private)
+            ask_hub(lambda: api.create_repo(**place, private=private))
             made = "repository"
         if revision is not None and revision not in branches(api, place):
-            api.create_branch(**place, branch=revision)
+            ask_hub(lambda: api.create_branch(**place, branch=str(revision)))
             made = made or "branch"
         if present is not None and revision is not None:
-            present = set(api.list_repo_files(**place, revision=revision))
-        head = api.repo_info(**place, revision=revision).sha
+            present = set(ask_hub(lambda: api.list_repo_files(**place, revision=revision)))
+        head = ask_hub(lambda: api.repo_info(**place, revision=revision).sha)
         say(f"sending {len(repository.files)} files, {repository.size / 1e6:.1f} MB, to {repo_id}")
         operations: list[CommitOperationAdd | CommitOperationDelete] = [
             CommitOperationAdd(name, path) for name, path in repository.files.items()
@@ -111,7 +112,10 @@ def push(
         stale = sorted(name for name in present or () if name not in repository.files and is_own(name))
         operations += [CommitOperationDelete(name) for name in stale]
         message = f"Upload {repository.repo_type} with headcount {VERSION}"
-        done = api.create_commit(**place, operations=operations, commit_message=message, revision=revision)
+        done = ask_hub(
+            lambda: api.create_commit(**place, operations=operations, commit_message=message, revision=revision),
+            TRANSFER + repository.size / SLOWEST,
+        )
         return Pushed(repo_id, done.oid, done.commit_url, changed=done.oid != head)
     except PushFailed:
         raise
@@ -127,7 +131,7 @@ def existing_files(api: "HfApi", place: dict[str, Any], private: bool) -> set[st
     from huggingface_hub.errors import RepositoryNotFoundError
 
     try:
-        info = api.repo_info(**place)
+        info = ask_hub(lambda: api.repo_info(**place))
     except RepositoryNotFoundError:
         return None
     names = {sibling.rfilename for sibling in getattr(info, "siblings", None) or ()}
@@ -151,7 +155,7 @@ def existing_files(api: "HfApi", place: dict[str, Any], private: bool) -> set[st
 
 
 def branches(api: "HfApi", place: dict[str, Any]) -> set[str]:
-    return {branch.name for branch in api.list_repo_refs(**place).branches}
+    return {branch.name for branch in ask_hub(lambda: api.list_repo_refs(**place)).branches}
 
 
 def read_json(api: "HfApi", repo_id: str, repo_type: str, name: str, revision: str | None) -> dict | None:
@@ -159,14 +163,15 @@ def read_json(api: "HfApi", repo_id: str, repo_type: str, name: str, revision: s
 
     with tempfile.TemporaryDirectory() as cache:
         try:
-            path = api.hf_hub_download(repo_id, name, repo_type=repo_type, revision=revision, cache_dir=cache)
+            path = ask_hub(
+                lambda: api.hf_hub_download(repo_id, name, repo_type=repo_type, revision=revision, cache_dir=cache)
+            )
         except RemoteEntryNotFoundError:
             return None
         try:
-            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            return read_file(Path(path))
         except ValueError:
             return None
-    return found if isinstance(found, dict) else None
 
 
 def is_own(name: str) -> bool:
@@ -177,9 +182,9 @@ def undo(api: "HfApi", place: dict[str, Any], made: str, revision: str | None) -
     """Removes what was made for a push that failed; a sentence if that fails too."""
     try:
         if made == "repository":
-            api.delete_repo(**place)
+            ask_hub(lambda: api.delete_repo(**place))
         elif revision is not None:
-            api.delete_branch(**place, branch=revision)
+            ask_hub(lambda: api.delete_branch(**place, branch=revision))
     except Exception as error:
         what = f"repository {place['repo_id']}" if made == "repository" else f"branch {revision}"
         return f" The {what} was made for it and could not be removed ({reason(error)}); remove it by hand."
@@ -189,39 +194,7 @@ def undo(api: "HfApi", place: dict[str, Any], made: str, revision: str | None) -
 def answer_lost(api: "HfApi", place: dict[str, Any], revision: str | None, head: str | None) -> str:
     """A sentence if the branch has moved on although the push failed: perhaps only the Hub's answer was lost."""
     try:
-        moved = head is not None and api.repo_info(**place, revision=revision).sha != head
+        moved = head is not None and ask_hub(lambda: api.repo_info(**place, revision=revision)).sha != head
     except Exception:
         return ""  # the reason of the failure is said already
     return " But the branch has a new commit since then; look there before you push again." if moved else ""
-
-
-def reason(error: BaseException) -> str:
-    """Why the Hub did not do it, in words; the cause of the cause, if the client has wrapped it."""
-    from huggingface_hub import constants, get_token
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
-
-    chain = [error]
-    while (inner := chain[-1].__cause__ or chain[-1].__context__) is not None and inner not in chain:
-        chain.append(inner)
-    for link in chain:
-        if isinstance(link, OfflineModeIsEnabled):
-            return "HF_HUB_OFFLINE is set, so that the Hub must not be asked"
-        if isinstance(link, HfHubHTTPError) and link.response is not None:
-            status = link.response.status_code
-            if status == 401:
-                return "the Hub does not accept the token; log in again with `hf auth login`"
-            if status == 403:
-                return "the token may not write there; expected a repository of yours and a token with write access"
-            if status == 404:
-                return "the Hub does not know it, or hides it from this token"
-            said = link.server_message or f"no explanation ({type(link).__name__})"
-            return clean(f"the Hub answered {status}: {said}", get_token())
-    if any("connect" in type(link).__name__.lower() or "timeout" in type(link).__name__.lower() for link in chain):
-        return f"{constants.ENDPOINT} cannot be reached; is there a network?"
-    return clean(f"{type(chain[-1]).__name__}: {chain[-1]}", get_token())
-
-
-def clean(text: str, token: str | None) -> str:
-    """One line, without the token, whoever put it there."""
-    line = " ".join(text.split()).rstrip(".")
-    return line.replace(token, "...") if token else line

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ..data_builders.tasks import plain_options
-from ..records.files import read_json, write_text
-from ..records.run_folder import Run, read_run
+from ..records.files import files_inside, kept_inside, read_json, read_text, write_json, write_text
+from ..records.provenance import model_hashes
+from ..records.run_folder import PROVENANCE, Run, read_run
 
 
 VERSION = metadata.version("headcount")
@@ -75,8 +76,8 @@ def stage_run(
         The files by their path in the repository; nothing is sent.
     """
     from ..data_builders.card import command_of
-    from ..data_builders.tokenization import HeadcountTokenizer
     from ..modeling.remote_code import name_code
+    from ..trainers.model_building import tokenizer_of
     from ..trainers.trained_run import load_run
     from .card import CardFacts, model_card
     from .card_examples import published_model, run_examples
@@ -92,11 +93,13 @@ def stage_run(
 
     name_code(model.config)
     model.save_pretrained(work)
-    HeadcountTokenizer.from_pretrained(folder / "model").save_pretrained(work)
+    tokenizer_of(run.recipe).save_pretrained(work)  # from the recipe: the folder may hold other texts beside it
+    hashes = model_hashes(work)
     for path in run_files(folder):
         target = work / path.relative_to(folder)
         target.parent.mkdir(exist_ok=True)
         shutil.copyfile(path, target)
+    write_json(work / PROVENANCE, {**record.provenance, "model": hashes})
     if data is not None:
         text = eval_results_yaml(record, data.repo_id, data.revision)
         write_text(work / ".eval_results" / f"{task.name}.yaml", text)
@@ -119,8 +122,8 @@ def stage_run(
 
 def run_files(folder: Path) -> list[Path]:
     """What is published of a run as it is."""
-    found = [folder / name for name in RUN_FILES if (folder / name).exists()]
-    return found + [path for pattern in RUN_PATTERNS for path in sorted(folder.glob(pattern))]
+    found = [kept_inside(folder, folder / name) for name in RUN_FILES if (folder / name).is_file()]
+    return found + [path for pattern in RUN_PATTERNS for path in files_inside(folder, pattern)]
 
 
 def check_same_recipe(record: Run, others: tuple[Run, ...]) -> None:
@@ -166,11 +169,11 @@ def stage_data(folder: Path, repo_id: str, work: Path) -> Repository:
     from .card import citation
 
     manifest = check_folder(folder)
-    card = (folder / "README.md").read_text(encoding="utf-8")
+    card = read_text(folder / "README.md")
     card = card.replace("load_dataset(DIR,", f'load_dataset("{repo_id}",')
     card = card.replace("--output DIR", f"--output {repo_id.split('/')[-1]}")
     card = f"{card.rstrip()}\n\n## Citation\n\n```bibtex\n{citation(VERSION)}\n```\n"
     (work / "README.md").write_text(card, encoding="utf-8")
-    names = [*manifest["files"], *(path.relative_to(folder).as_posix() for path in sorted(folder.glob("figures/*")))]
+    names = [*manifest["files"], *(path.relative_to(folder).as_posix() for path in files_inside(folder, "figures/*"))]
     files = {"README.md": work / "README.md", "manifest.json": folder / "manifest.json"}
     return Repository("dataset", repo_id, files | {name: folder / name for name in sorted(names)})

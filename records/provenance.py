@@ -6,9 +6,13 @@ import sys
 import time
 from importlib import metadata
 from pathlib import Path
+from typing import Any
+
+from .files import hash_file, inside, kept_inside
 
 
 PACKAGES = ("torch", "transformers", "datasets", "accelerate", "safetensors", "tokenizers", "numpy")
+MODEL_FILES = ("*.json", "*.safetensors")  # of a model folder: config, weights, tokenizer
 
 
 def provenance(recipe: str, seed: int, seconds: float, cpu_start: float, processes: int) -> dict:
@@ -33,6 +37,28 @@ def provenance(recipe: str, seed: int, seconds: float, cpu_start: float, process
         "cpu_seconds": round(time.process_time() - cpu_start, 2),
         "finished_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
+
+
+def model_hashes(folder: Path) -> dict[str, str]:
+    """File -> SHA-256 of the files that a model is loaded from; kept as `model` in provenance.json."""
+    paths = sorted(path for pattern in MODEL_FILES for path in folder.glob(pattern) if path.name != "provenance.json")
+    return {path.name: hash_file(path) for path in paths}
+
+
+def check_model(folder: Path, noted: Any) -> None:
+    """Raises unless the files of a model folder are those that were noted; older runs have noted none."""
+    for path in folder.iterdir():
+        kept_inside(folder, path)
+    if noted is None:
+        return
+    if not isinstance(noted, dict):
+        raise ValueError(f"the provenance of {folder} has model={noted!r}; expected the hashes of its files.")
+    for name, digest in noted.items():
+        path = inside(folder, name)
+        if not path.is_file():
+            raise ValueError(f"{path} is missing: the model is broken; expected the files that were written.")
+        if hash_file(path) != digest:
+            raise ValueError(f"{path} is not what was written: the model is broken; expected it unchanged.")
 
 
 def commit() -> str | None:

@@ -15,11 +15,14 @@ Rows are made by `row`, which knows the fixed fields, and read by `select`, `onl
 row is from a key that is missing.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..configuration.rules import is_whole_number
 from .files import read_json, write_json
+from .row_kinds import ReadRow, check_kinds
 
 
 Row = dict[str, Any]
@@ -27,6 +30,10 @@ Rows = list[Row]
 
 FIXED = ("study", "metric", "scope", "decoding", "value", "n", "interval")
 DECODINGS = ("free-running", "teacher-forced", None)
+# What rows are about: names that headcount itself gives, never texts; they become file names, titles and columns.
+NAMES = ("study", "metric", "split", "kind", "head", "site", "mode", "class", "task")
+STRANGE_IN_NAMES = re.compile(r"""[\x00-\x1f\x7f`<>|{}\\"\[\]]""")
+MOST_LETTERS = 300  # of a name
 ANY: Any = object()  # `select(rows, scope=ANY)`: whatever part of the data
 
 
@@ -93,7 +100,8 @@ def read_rows(path: Path) -> Rows:
     rows = read_json(path, list)
     for each in rows:
         check_row(each, path)
-    return rows
+        check_kinds(each, path)
+    return [ReadRow(each, path) for each in rows]
 
 
 def results_path(folder: Path, name: str) -> Path:
@@ -107,10 +115,16 @@ def check_row(found: Row, where: Any) -> None:
         raise ValueError(f"{where} has a row without {missing!r}; expected rows as headcount writes them.")
     value, interval = found["value"], found["interval"]
     is_pair = isinstance(interval, (list, tuple)) and len(interval) == 2 and all(map(_is_number, interval))
+    for name in NAMES:
+        if name in found and not _is_name(found[name], optional=name not in FIXED):
+            raise ValueError(f"{where} has a row with {name}={found[name]!r}; expected a name.")
+    scope = found["scope"]
     for name, fits, expected in (
-        ("study", isinstance(found["study"], str), "a name"),
-        ("metric", isinstance(found["metric"], str), "a name"),
-        ("scope", isinstance(found["scope"], dict), "an object"),
+        (
+            "scope",
+            isinstance(scope, dict) and not any(isinstance(v, (dict, list)) for v in scope.values()),
+            "an object",
+        ),
         ("decoding", found["decoding"] in DECODINGS, "free-running, teacher-forced or null"),
         ("value", value is None or _is_number(value), "a number or null"),
         ("n", isinstance(found["n"], int) and not isinstance(found["n"], bool) and found["n"] >= 0, "a count"),
@@ -118,6 +132,12 @@ def check_row(found: Row, where: Any) -> None:
     ):
         if not fits:
             raise ValueError(f"{where} has a row with {name}={found[name]!r}; expected {expected}.")
+
+
+def _is_name(value: Any, optional: bool) -> bool:
+    if value is None or is_whole_number(value):  # `head` may be a number, within one layer
+        return optional
+    return isinstance(value, str) and 0 < len(value) <= MOST_LETTERS and not STRANGE_IN_NAMES.search(value)
 
 
 def _is_number(value: Any) -> bool:

@@ -6,12 +6,13 @@ recipe.yaml, provenance.json, metrics.jsonl, model/, checkpoints/, results/NAME.
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .files import read_json, read_json_lines, read_yaml
+from .files import files_inside, kept_inside, read_json, read_json_lines, read_yaml
 from .rows import Rows, read_rows
 
 
 RECIPE, PROVENANCE, METRICS = "recipe.yaml", "provenance.json", "metrics.jsonl"
 CONFIG, WEIGHTS = "model/config.json", "model/model.safetensors"
+HARDWARE = ("machine", "processor", "accelerator", "threads", "processes")
 FIGURE_KINDS = (".png", ".svg")
 
 
@@ -72,13 +73,16 @@ def read_run(folder: Path, whole: bool = False) -> Run:
             raise ValueError(f"{folder} has no {name}; expected the folder of {what}.")
 
     def found(name: str) -> dict:
-        return read_json(folder / name) if (folder / name).is_file() else {}
+        return read_json(kept_inside(folder, folder / name)) if (folder / name).is_file() else {}
 
+    origin = found(PROVENANCE)
+    if whole:
+        check_provenance(origin, folder / PROVENANCE)
     metrics = folder / METRICS
     return Run(
         folder=folder,
-        recipe=read_yaml(folder / RECIPE),
-        provenance=found(PROVENANCE),
+        recipe=read_yaml(kept_inside(folder, folder / RECIPE)),
+        provenance=origin,
         config=found(CONFIG),
         metrics=read_json_lines(metrics) if metrics.is_file() else [],
         rows=read_results(folder),
@@ -86,15 +90,28 @@ def read_run(folder: Path, whole: bool = False) -> Run:
     )
 
 
+def check_provenance(found: dict, where: Path) -> None:
+    """Raises unless this is what `records.provenance` notes about a finished run."""
+    hardware = found.get("hardware")
+    kinds = {"command": str, "recipe": str, "seed": int, "versions": dict, "hardware": dict, "finished_at": str}
+    fields: dict[str, bool] = {name: isinstance(found.get(name), kind) for name, kind in kinds.items()}
+    fields["commit"] = "commit" in found and isinstance(found["commit"], (str, type(None)))
+    fields["seconds"] = isinstance(found.get("seconds"), (int, float))
+    fields["hardware"] = isinstance(hardware, dict) and set(HARDWARE) <= set(hardware)
+    wrong = next((name for name, fits in fields.items() if not fits), None)
+    if wrong is not None:
+        raise ValueError(f"{where} has {wrong}={found.get(wrong)!r}; expected the file as headcount wrote it.")
+
+
 def read_results(folder: Path, names: tuple[str, ...] | None = None) -> dict[str, Rows]:
     """The rows of results/*.json by name, or of those that are named and there."""
-    paths = sorted((folder / "results").glob("*.json"))
+    paths = files_inside(folder, "results/[!.]*.json")  # hidden ones are still being written
     return {path.stem: read_rows(path) for path in paths if names is None or path.stem in names}
 
 
 def list_figures(folder: Path) -> dict[str, list[Path]]:
     figures: dict[str, list[Path]] = {}
-    for path in sorted((folder / "figures").glob("*.*")):
-        if path.suffix in FIGURE_KINDS and not path.name.startswith("."):
+    for path in files_inside(folder, "figures/*.*"):
+        if path.suffix in FIGURE_KINDS:
             figures.setdefault(path.stem, []).append(path)
     return figures

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -11,7 +12,9 @@ import typer
 
 from .. import __version__
 from ..records.memory import keep_freed_memory
+from ..records.stopping import INTERRUPTED, end_with_parent, stoppable
 from . import data, env, evaluate, extrapolate, heads, ls, prune, push, report, study, train
+from .system_errors import explain, is_of_the_system
 
 
 app = typer.Typer(
@@ -26,7 +29,7 @@ MODULES = (data, env, evaluate, extrapolate, heads, ls, prune, push, report, stu
 
 
 def saying_how_to_go_on(module: ModuleType) -> Callable[..., None]:
-    """The verb, which after Ctrl-C says what becomes of its work; typer would end it without a word."""
+    """The verb, which after Ctrl-C or SIGTERM says what becomes of its work; typer would end it without a word."""
 
     @functools.wraps(module.main)
     def main(*arguments: Any, **options: Any) -> None:
@@ -35,7 +38,7 @@ def saying_how_to_go_on(module: ModuleType) -> Callable[..., None]:
         except KeyboardInterrupt:
             how = getattr(module, "GOES_ON", "the same command can be given again")
             print(f"\nheadcount: interrupted; {how}", file=sys.stderr)
-            raise typer.Exit(130) from None
+            raise typer.Exit(INTERRUPTED) from None
 
     return main
 
@@ -64,17 +67,56 @@ def options(
 UserError: Any = next(parent for parent in typer.BadParameter.__mro__ if parent.__name__ == "ClickException")
 
 
+def one_line(text: str) -> str:
+    """A sentence on one line; of a word without end, such as a value of a broken file, the beginning."""
+    return re.sub(r"\S{1000,}", lambda word: f"{word[0][:100]}...", " ".join(text.split()))
+
+
 def run(arguments: list[str] | None = None) -> int:
-    """Runs the command line and returns its exit code: 0, or 2 after one sentence on standard error."""
+    """Runs the command line and returns its exit code: 0, or 2 after one sentence on standard error.
+
+    130 after Ctrl-C and SIGTERM alike.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     if not sys.stderr.isatty():  # bars only on a terminal: transformers, datasets and huggingface_hub read this
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     keep_freed_memory()
+    end_with_parent()
+    with stoppable():
+        try:
+            check_working_directory()
+            code = app(arguments or ["--help"], prog_name="headcount", standalone_mode=False) or 0
+            sys.stdout.flush()
+            return code
+        except UserError as error:
+            print(f"headcount: {one_line(error.format_message().removeprefix('Invalid value: '))}", file=sys.stderr)
+            return 2
+        except (typer.Abort, KeyboardInterrupt):
+            print("headcount: interrupted", file=sys.stderr)
+            return INTERRUPTED
+        except BrokenPipeError:  # whoever read the output has seen enough
+            discard_output()
+            return 1
+        except Exception as error:
+            if not is_of_the_system(error):
+                raise
+            print(f"headcount: {explain(error)}", file=sys.stderr)
+            discard_output()
+            return 2
+
+
+def check_working_directory() -> None:
     try:
-        return app(arguments or ["--help"], prog_name="headcount", standalone_mode=False) or 0
-    except UserError as error:
-        print(f"headcount: {error.format_message().removeprefix('Invalid value: ')}", file=sys.stderr)
-        return 2
-    except (typer.Abort, KeyboardInterrupt):
-        print("headcount: interrupted", file=sys.stderr)
-        return 130
+        os.getcwd()
+    except OSError as error:
+        raise typer.BadParameter(
+            f"the working directory is gone ({error.strerror}); expected to be in one that exists."
+        ) from error
+
+
+def discard_output() -> None:
+    """What could not be written is not tried again when Python ends."""
+    own = sys.__stdout__
+    if own is not None and sys.stdout is own:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), own.fileno())

@@ -50,7 +50,7 @@ def main(
         check_target(output, overwrite)
         if not dry_run:
             splits = write_folder(chosen, options, output, overwrite, Progress(splits))["splits"]
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     report(chosen, options, splits, output, dry_run, as_json)
 

@@ -28,9 +28,9 @@ def main(
 
     try:
         run = load_run(model, data, exhaustive)
+        rows = evaluate_model(run.model, run.recipe, run.corpus, progress=say_split)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    rows = evaluate_model(run.model, run.recipe, run.corpus, progress=say_split)
     print(json.dumps(rows, indent=1) if as_json else evaluation_lines(rows))
 
 

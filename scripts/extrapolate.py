@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .whole_numbers import whole_number
+
 
 if TYPE_CHECKING:
     from ..analysis.lengths.study import LengthResults, Plan
@@ -48,8 +50,13 @@ def main(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="KEY=VALUE for every cell, such as training.steps=400.")
     ] = None,
-    rows: Annotated[int, typer.Option(min=2, help="Test problems per kind and length beyond training.")] = 200,
-    workers: Annotated[int | None, typer.Option(min=1, help="Cells at a time; default: one per core.")] = None,
+    rows: Annotated[
+        int,
+        typer.Option(parser=whole_number(2), metavar="N", help="Test problems per kind and length beyond training."),
+    ] = 200,
+    workers: Annotated[
+        int | None, typer.Option(parser=whole_number(1), metavar="N", help="Cells at a time; default: one per core.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few variants with one seed, in a few minutes.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Train the cells anew that are there.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the cells and do nothing.")] = False,

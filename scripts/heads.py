@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from ..records.progress import progress_bar, say
+from .whole_numbers import whole_number
 
 
 GOES_ON = "what is finished stays; the same command goes on from there"
@@ -25,7 +26,9 @@ def main(
         ),
     ],
     output: Annotated[Path, typer.Option(help="Folder for results/ and figures/.")],
-    rows: Annotated[int, typer.Option(min=10, help="At most so many test examples.")] = 2000,
+    rows: Annotated[
+        int, typer.Option(parser=whole_number(10), metavar="N", help="At most so many test examples.")
+    ] = 2000,
     mode: Annotated[list[str] | None, typer.Option(help="zero, mean or resample; default: all three.")] = None,
     data: Annotated[
         Path | None,
@@ -66,7 +69,7 @@ def main(
             else:
                 results = study_stock_heads(model, output, rows, modes, str(data), task, overwrite)
             drawn = draw_head_figures(output, results)
-    except (ValueError, RuntimeError, OSError) as error:
+    except (ValueError, RuntimeError) as error:
         raise typer.BadParameter(str(error).splitlines()[0]) from error
     say(f"{len(drawn)} figures in {output / 'figures'}, rows in {output / 'results'}")
     if as_json:
@@ -81,6 +84,7 @@ def study_own_heads(
     """The rows of every analysis by name; what is finished is read instead of computed."""
     from ..analysis.heads.run_data import load_study_data
     from ..analysis.heads.study import ANALYSES, NEEDS, analyses_for
+    from ..data_builders.folder import hash_data
     from ..records.claims import Claim
     from ..records.files import hash_file
     from ..records.rows import write_rows
@@ -88,7 +92,8 @@ def study_own_heads(
 
     run = load_run(model, data)
     weights = hash_file(find_model(model)[1] / "model.safetensors")
-    claim = Claim(output, "heads", {"rows": rows, "modes": modes, "data": data, "weights": weights}, overwrite)
+    settings = {"rows": rows, "modes": modes, "data": hash_data(run.corpus, data), "weights": weights}
+    claim = Claim(output, "heads", settings, tuple(ANALYSES), overwrite)
     study = load_study_data(run, rows)
     results: dict[str, list[dict]] = {}
     for name in analyses_for(run.model, study):

@@ -41,6 +41,7 @@ def main(
     """Publish a run or a data folder on the Hub: everything in one commit, or nothing."""
     from headcount.publishing.hub_upload import check_repo_id, full_name, published_data, push
     from headcount.publishing.repository import repo_type_of, stage_data, stage_run
+    from headcount.records.litter import is_empty
 
     if not sys.stderr.isatty():
         hide_bars()
@@ -48,7 +49,7 @@ def main(
         for name, value in {"--dry-run": dry_run, "--private": private, "--revision": revision}.items():
             if value:
                 raise typer.BadParameter(f"{name} has no effect with --local; expected one of the two.")
-        if local.exists() and (not local.is_dir() or any(local.iterdir())):
+        if local.exists() and (not local.is_dir() or not is_empty(local)):
             raise typer.BadParameter(f"{local} is there already and not empty; expected a new folder.")
     try:
         check_repo_id(repo_id)
@@ -87,16 +88,14 @@ def write_local(repository: "Repository", folder: Path) -> None:
     """The files as they would be on the Hub; the folder appears when all of them are there."""
     import shutil
 
-    from headcount.records.files import new_folder
+    from headcount.records.files import inside, new_folder
     from headcount.records.locks import alone_in
 
-    try:
-        with alone_in(folder), new_folder(folder) as partial:
-            for name, path in repository.files.items():
-                (partial / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, partial / name)
-    except OSError as error:
-        raise ValueError(f"{folder} cannot be written ({error.strerror}); expected a writable place.") from error
+    with alone_in(folder), new_folder(folder) as partial:
+        for name, path in repository.files.items():
+            target = inside(partial, name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
 
 
 def hide_bars() -> None:

@@ -4,13 +4,22 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..records.files import read_json, write_json
+from ..records.litter import is_empty
+from ..records.locks import SECONDS_OF_A_PART, Busy, alone_in
 from ..records.progress import new_bar
+from ..records.stopping import start_child, stop_children
+
+
+SECONDS_TO_STOP = 15  # for the checkpoints of the steps that run; longer than a pool of workers takes
 
 
 @dataclass(frozen=True)
@@ -48,8 +57,7 @@ class State:
                         "expected the same, or another folder."
                     )
         else:
-            others = folder.is_dir() and any(folder.iterdir())
-            if others or (folder.exists() and not folder.is_dir()):
+            if folder.exists() and (not folder.is_dir() or not is_empty(folder)):
                 raise ValueError(f"{folder} is not empty and holds no study of headcount; expected a new folder.")
             self.content = {**about, "started_at": now(), "finished_at": None, "seconds": 0.0, "steps": {}}
         try:
@@ -59,7 +67,22 @@ class State:
         self.save()
 
     def is_done(self, step: Step) -> bool:
-        return self.content["steps"].get(step.name, {}).get("command") == step.command
+        """Whether just this command ran to its end, and what it wrote is still there."""
+        ran = self.content["steps"].get(step.name, {}).get("command") == step.command
+        return ran and (step.folder is None or step.folder.exists())
+
+    def open_steps(self, steps: list[Step]) -> list[Step]:
+        """The steps that are to run: those that are not done, and those that build on one of them."""
+        left: dict[str, Step] = {}
+        for step in steps:  # in an order in which every step comes after those that it needs
+            if not self.is_done(step) or any(need in left for need in step.needs):
+                left[step.name] = step
+        return list(left.values())
+
+    def begin(self, step: Step) -> None:
+        """It is not done any more; a step that is stopped is then run again."""
+        if self.content["steps"].pop(step.name, None) is not None:
+            self.save()
 
     def finish(self, step: Step, seconds: float) -> None:
         self.content["steps"][step.name] = {"command": step.command, "seconds": round(seconds, 1)}
@@ -73,14 +96,16 @@ class State:
 class Runner:
     """Runs steps side by side, as many as there are workers; says what is done, what comes and how long it takes.
 
-    On a terminal, a bar counts the seconds of work that are left.
+    On a terminal, a bar counts the seconds of work that are left. If this process is stopped, so are the steps.
     """
 
     def __init__(self, steps: list[Step], state: State, workers: int):
         self.steps, self.state, self.workers = steps, state, workers
-        self.left = [step for step in steps if not state.is_done(step)]
+        self.left = state.open_steps(steps)
         self.failed: dict[str, str] = {}
         self.begun: dict[str, float] = {}  # when each step was started
+        self.children: dict[str, subprocess.Popen] = {}
+        self.starting, self.stopping = threading.Lock(), False
         work = round(sum(step.seconds for step in self.left))
         shape = "{l_bar}{bar}| {n_fmt} of {total_fmt} s of work [{elapsed}, {remaining} left{postfix}]"
         self.bar = new_bar(work, bar_format=shape)
@@ -93,14 +118,25 @@ class Runner:
         start = time.perf_counter()
         running: dict[Future, Step] = {}
         with self.bar, ThreadPoolExecutor(self.workers) as pool:
-            while self.left or running:
-                self._start_what_can(pool, running)
-                for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
-                    self._note(running.pop(future), *future.result())
-                self._show(running)
+            try:
+                while self.left or running:
+                    self._start_what_can(pool, running)
+                    for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
+                        self._note(running.pop(future), *future.result())
+                    self._show(running)
+            except BaseException:  # the pool would wait until every step is done
+                self._stop()
+                raise
         self.state.content["seconds"] += round(time.perf_counter() - start, 1)
         self.state.save()
         return self.failed
+
+    def _stop(self) -> None:
+        """Ends the steps that run, and starts no other."""
+        with self.starting:
+            self.stopping = True
+            children = list(self.children.values())
+        stop_children(children, SECONDS_TO_STOP)
 
     def _start_what_can(self, pool: ThreadPoolExecutor, running: dict[Future, Step]) -> None:
         open_steps = {step.name for step in [*self.left, *running.values()]}
@@ -119,30 +155,61 @@ class Runner:
                 continue
             self.left.remove(step)
             self.begun[step.name] = time.perf_counter()
+            self.state.begin(step)
             self.say(f"{step.name} ... {self._outlook(step, running)}")
             running[pool.submit(self._execute, step)] = step
 
     def _execute(self, step: Step) -> tuple[float, str | None]:
         """Seconds, and the last line it said if it failed."""
-        arguments, folder = list(step.arguments), step.folder
-        if folder is not None and folder.exists():
-            if step.arguments[0] == "train" and (folder / "recipe.yaml").exists():
-                arguments.append("--resume")
-            if step.arguments[0] in ("data", "prune"):
-                arguments.append("--overwrite")  # it was stopped half-way; a finished one is not run again
-            if step.arguments[0] == "push":
-                shutil.rmtree(folder)  # the study itself wrote it, and was stopped before it could note that
+        try:
+            arguments = self._arguments(step)
+        except ValueError as error:
+            return 0.0, str(error)
         threads = str(max(1, (os.cpu_count() or 1) // self.workers))
         environment = {**os.environ, "OMP_NUM_THREADS": "1" if step.cores > 1 else threads}
         log = self.state.folder / "logs" / f"{step.name}.log"
         start = time.perf_counter()
         with log.open("w") as file:
-            command = [sys.executable, "-m", "headcount", *arguments]
-            answer = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, env=environment)
-        if answer.returncode == 0:
+            with self.starting:
+                if self.stopping:
+                    return 0.0, "it was not started"
+                command = [sys.executable, "-m", "headcount", *arguments]
+                child = self.children[step.name] = start_child(command, environment, file, subprocess.STDOUT)
+            code = child.wait()
+        assert child.stdin is not None
+        child.stdin.close()
+        if code == 0:
             return time.perf_counter() - start, None
-        lines = log.read_text().strip().splitlines() or [f"exit code {answer.returncode}"]
+        lines = log.read_text().strip().splitlines() or [f"exit code {code}"]
         return time.perf_counter() - start, f"{lines[-1].removeprefix('headcount: ')} ({log})"
+
+    def _arguments(self, step: Step) -> list[str]:
+        """Those of a step that goes on, once nobody is at work in its folder."""
+        arguments, folder = list(step.arguments), step.folder
+        if folder is None:
+            return arguments
+        with self._alone_in(folder):
+            if step.arguments[0] == "train" and (folder / "recipe.yaml").exists():
+                arguments.append("--resume")
+            if step.arguments[0] == "data" and folder.exists():
+                arguments.append("--overwrite")  # it was written, but not noted as done
+            if step.arguments[0] == "push" and folder.exists():
+                shutil.rmtree(folder)  # the study itself wrote it, and was stopped before it could note that
+        return arguments
+
+    @contextmanager
+    def _alone_in(self, folder: Path) -> Iterator[None]:
+        """Waits for what an earlier study left, which was killed just now, unless this one is stopped, too."""
+        deadline = time.monotonic() + SECONDS_OF_A_PART
+        with ExitStack() as held:
+            while True:
+                try:
+                    held.enter_context(alone_in(folder, patience=0.5))
+                    break
+                except Busy:
+                    if self.stopping or time.monotonic() > deadline:
+                        raise
+            yield
 
     def _note(self, step: Step, seconds: float, error: str | None) -> None:
         if error is not None:

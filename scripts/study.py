@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .whole_numbers import whole_number
+
 
 if TYPE_CHECKING:
     from ..data_builders.tasks import Study, Task
@@ -28,7 +30,9 @@ def main(
         typer.Argument(help="Name of a task; default: heads of addition and lengths of sortedness.", metavar="[TASK]"),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Tiny models: the whole way in about three minutes.")] = False,
-    workers: Annotated[int | None, typer.Option(min=1, help="Steps at a time; default: one per core.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(parser=whole_number(1), metavar="N", help="Steps at a time; default: one per core.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the commands and do nothing.")] = False,
 ) -> None:
     """Run the whole study and write its report; what is finished is not computed again."""

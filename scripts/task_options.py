@@ -59,7 +59,8 @@ def _number(flag: str, word: str, kind: type, expected: str) -> Any:
     try:
         return kind(word)
     except ValueError:
-        raise ValueError(f"{flag} has {word.strip()!r} where a number is wanted; expected {expected}.") from None
+        shown = word.strip() if len(word) < 50 else f"{word.strip()[:40]}..."
+        raise ValueError(f"{flag} has {shown!r} where a number is wanted; expected {expected}.") from None
 
 
 def describe_options(task: Task) -> dict[str, str]:

@@ -14,9 +14,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headcount.scripts.whole_numbers import whole_number
+
 
 if TYPE_CHECKING:
     from ..trainers.recipe import Recipe
+
+GOES_ON = "go on with the same command, and with --resume if the folder holds a run"
 
 
 def main(
@@ -25,7 +29,9 @@ def main(
     data: Annotated[
         Path | None, typer.Option(help="Train and test on this folder of headcount data, written from the recipe.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the run; default: the recipe's.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(parser=whole_number(0), metavar="N", help="Seed of the run; default: the recipe's.")
+    ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="KEY=VALUE, such as training.batch_size=128.")
     ] = None,
@@ -33,9 +39,12 @@ def main(
         bool, typer.Option("--resume", help="Go on where an earlier run in the folder stopped.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the folder.")] = False,
-    keep: Annotated[int, typer.Option(min=1, help="How many checkpoints to keep.")] = 2,
+    keep: Annotated[int, typer.Option(parser=whole_number(1), metavar="N", help="How many checkpoints to keep.")] = 2,
     report_to: Annotated[str, typer.Option(help="Tracker: none, tensorboard or trackio.")] = "none",
-    processes: Annotated[int | None, typer.Option(min=1, help="Fail unless so many processes run together.")] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option(parser=whole_number(1), metavar="N", help="Fail unless so many processes run together."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the resolved recipe and do nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:

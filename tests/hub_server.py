@@ -5,11 +5,13 @@
         ... HF_ENDPOINT=hub.url ...
 
 Repositories have branches and commits; a commit is made whole or not at all. Files above a few hundred bytes of binary
-content go the LFS way, as on the Hub. `hub.fail` may answer any request with an error, or cut the connection.
+content go the LFS way, as on the Hub. `hub.fail` may answer any request with an error, "cut" the connection, be
+"silent", "drip" (a byte of the header now and then, for ever), or give bytes as they are, for an answer of nonsense.
 """
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 import threading
@@ -80,8 +82,9 @@ class HubServer:
         self.repos: dict[tuple[str, str], Repo] = {}
         self.blobs: dict[str, bytes] = {}  # uploaded, perhaps not yet part of any commit
         self.requests: list[str] = []
-        self.fail: Callable[[str, str], int | str | None] = lambda method, path: None
+        self.fail: Callable[[str, str], int | str | bytes | None] = lambda method, path: None
         self.lock = threading.Lock()
+        self.over = threading.Event()
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Handler,), {"hub": self}))
         self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
 
@@ -90,6 +93,7 @@ class HubServer:
         return self
 
     def __exit__(self, *error):
+        self.over.set()
         self.http.shutdown()
         self.http.server_close()
 
@@ -119,6 +123,13 @@ class Handler(BaseHTTPRequestHandler):
         with self.hub.lock:
             self.hub.requests.append(f"{self.command} {parts.path}")
             failure = self.hub.fail(self.command, parts.path)
+        if failure in ("silent", "drip"):
+            self.dawdle(failure)
+            return
+        with self.hub.lock:
+            if isinstance(failure, bytes):
+                self.send(failure)
+                return
             if failure == "cut":
                 self.close_connection = True
                 self.connection.close()
@@ -132,6 +143,16 @@ class Handler(BaseHTTPRequestHandler):
                     answer(self, **{name: unquote(value or "") for name, value in found.groupdict().items()})
                     return
         self.send({"error": f"no such page: {self.command} {parts.path}"}, 404)
+
+    def dawdle(self, how: str) -> None:
+        self.close_connection = True
+        start = b"HTTP/1.1 200 OK\r\nX-Slow: "
+        letters = itertools.chain((start[i : i + 1] for i in range(len(start))), itertools.repeat(b"x"))
+        while not self.hub.over.wait(0.1):
+            try:
+                self.wfile.write(next(letters) if how == "drip" else b"")
+            except OSError:
+                return
 
     def send(self, content, status: int = 200, headers: dict | None = None) -> None:
         data = content if isinstance(content, bytes) else json.dumps(content).encode()

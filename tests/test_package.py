@@ -32,7 +32,7 @@ ROOMS = (
 NOT_SEEN = {"reports": {"modeling", "trainers", "analysis"}}
 THIRD_PARTY = {
     "configuration": {"transformers"},
-    "records": {"filelock", "numpy", "scipy", "tqdm", "yaml", "torch"},
+    "records": {"filelock", "numpy", "psutil", "scipy", "tqdm", "yaml", "torch"},
     "reports": {"matplotlib", "jinja2", "numpy"},
 }
 HUB_FILES = {"torch", "transformers"}  # what files that go to the Hub may import

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from ..records.files import hash_file, new_folder, read_json
+from ..records.files import hash_file, inside, new_folder, read_json
 
 
 STATE = "state.json"
@@ -55,13 +55,21 @@ def newest_whole_checkpoint(folder: Path) -> tuple[Path, dict] | None:
     for path in list_checkpoints(folder):
         try:
             state = read_json(path / STATE)
-            torn = [name for name, digest in state["files"].items() if hash_file(path / name) != digest]
-        except (OSError, ValueError, KeyError) as error:
+            check_state(state, path / STATE)
+            torn = [name for name, digest in state["files"].items() if hash_file(inside(path, name)) != digest]
+        except (OSError, ValueError) as error:
             torn = [f"{STATE}: {error}"]
         if not torn:
             return path, state
         warnings.warn(f"checkpoint {path} is torn ({torn[0]}); the one before it is used instead.", stacklevel=2)
     return None
+
+
+def check_state(state: dict, where: Path) -> None:
+    """Raises unless this is what `save_checkpoint` writes."""
+    for name, kind in {"step": int, "optimizers": list, "files": dict}.items():
+        if not isinstance(state.get(name), kind):
+            raise ValueError(f"{where} has {name}={state.get(name)!r}; expected the file as headcount wrote it.")
 
 
 def load_checkpoint(path: Path, state: dict, model: nn.Module, optimizers: list[torch.optim.Optimizer]) -> None:

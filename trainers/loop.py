@@ -34,7 +34,7 @@ from ..records.files import write_json, write_text
 from ..records.intervals import rate
 from ..records.locks import alone_in
 from ..records.progress import new_bar
-from ..records.provenance import provenance
+from ..records.provenance import model_hashes, provenance
 from ..records.rows import Row, read_rows, results_path, row, write_rows
 from ..records.run_folder import METRICS, PROVENANCE
 from . import checkpoints
@@ -404,7 +404,7 @@ def finish(
         say("evaluating on the test splits")
         write_rows(folder, "evaluation", evaluate_model(model, recipe, corpus))
     found = provenance(recipe.name, recipe.training.seed, summary["seconds"], cpu_start, processes)
-    write_json(folder / PROVENANCE, found)
+    write_json(folder / PROVENANCE, {**found, "model": model_hashes(folder / "model")})
     say(f"done: {folder}")
 
 

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 from ..records.files import write_text
+from ..records.litter import is_empty
 from ..records.run_folder import METRICS, PROVENANCE, RECIPE
 from .recipe import Recipe, load_recipe
 
@@ -15,10 +16,7 @@ def prepare_folder(folder: Path, recipe: Recipe, resume: bool, overwrite: bool, 
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; expected a folder for the run.")
     if started.exists() and overwrite:
-        for name in ("checkpoints", "model", "results", "figures"):
-            shutil.rmtree(folder / name, ignore_errors=True)
-        for name in (RECIPE, PROVENANCE, METRICS):
-            (folder / name).unlink(missing_ok=True)
+        remove_run(folder)
     elif started.exists() and resume:
         if load_recipe(str(started)) != recipe:  # as values: an older file may not name every option
             raise ValueError(
@@ -30,9 +28,9 @@ def prepare_folder(folder: Path, recipe: Recipe, resume: bool, overwrite: bool, 
         raise ValueError(
             f"{folder} {state}; expected --resume to go on, --overwrite to start anew, or another folder."
         )
-    elif folder.exists() and any(folder.iterdir()):
+    elif not is_empty(folder):
         raise ValueError(f"{folder} is not empty and holds no run of headcount; expected a new folder.")
-    elif resume:
+    elif resume and not folder.exists():  # an empty one is of a run that was stopped in its first moments
         raise ValueError(f"{folder} holds no run to resume; expected the folder of an earlier run.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -49,5 +47,17 @@ def prepare_folder(folder: Path, recipe: Recipe, resume: bool, overwrite: bool, 
             f"{folder} is on a disk with {free / 1e6:.0f} MB left, but this run needs about "
             f"{bytes_needed / 1e6:.0f} MB; expected more space, or a smaller --keep."
         )
-    if not started.exists():
+    if overwrite or not started.exists():
         write_text(started, recipe.to_yaml())
+
+
+def remove_run(folder: Path) -> None:
+    """Removes what makes a run but its recipe, and nothing else; first the file that calls it finished.
+
+    The recipe stays until there is another, so that the folder is a run at every moment.
+    """
+    for name in (PROVENANCE, METRICS):
+        (folder / name).unlink(missing_ok=True)
+    for name in ("results", "figures", "model", "checkpoints"):
+        if (folder / name).is_dir():
+            shutil.rmtree(folder / name)

@@ -6,12 +6,13 @@ from pathlib import Path
 from ..data_builders.corpus import Corpus
 from ..modeling.modeling_headcount import HeadcountPreTrainedModel
 from ..records.files import new_folder, write_json, write_text
-from ..records.provenance import provenance
+from ..records.provenance import model_hashes, provenance
 from ..records.rows import write_rows
-from ..records.run_folder import PROVENANCE, RECIPE
+from ..records.run_folder import PROVENANCE, RECIPE, is_run
 from .evaluation import evaluate_model
-from .loop import RunOptions, train_recipe
-from .model_building import MODEL_CLASSES, tokenizer_of
+from .loop import Interrupted, RunOptions, train_recipe
+from .model_building import tokenizer_of
+from .model_loading import load_model
 from .recipe import Recipe
 
 
@@ -25,21 +26,20 @@ def save_pruned_run(
     folder: Path, recipe: Recipe, corpus: Corpus, model: HeadcountPreTrainedModel, seconds: float, cpu_start: float
 ) -> None:
     """Recipe, model, tokenizer and evaluation, so that every verb that reads a run reads this one too."""
-    try:
-        with new_folder(folder / "model") as partial:
-            model.save_pretrained(partial)
-            tokenizer_of(recipe).save_pretrained(partial)
-        write_text(folder / RECIPE, pruned_recipe(recipe, model).to_yaml())
-        write_rows(folder, "evaluation", evaluate_model(model, recipe, corpus))
-        write_json(folder / PROVENANCE, provenance(recipe.name, recipe.training.seed, seconds, cpu_start, 1))
-    except OSError as error:
-        raise ValueError(f"{folder} cannot be written ({error.strerror}); expected a writable folder.") from error
+    with new_folder(folder / "model") as partial:
+        model.save_pretrained(partial)
+        tokenizer_of(recipe).save_pretrained(partial)
+    write_text(folder / RECIPE, pruned_recipe(recipe, model).to_yaml())
+    write_rows(folder, "evaluation", evaluate_model(model, recipe, corpus))
+    found = provenance(recipe.name, recipe.training.seed, seconds, cpu_start, 1)
+    write_json(folder / PROVENANCE, {**found, "model": model_hashes(folder / "model")})
 
 
-def train_control(
-    recipe: Recipe, model: HeadcountPreTrainedModel, folder: Path, overwrite: bool
-) -> HeadcountPreTrainedModel:
-    """The small architecture, trained from scratch by the recipe in a folder of its own."""
+def train_control(recipe: Recipe, model: HeadcountPreTrainedModel, folder: Path) -> HeadcountPreTrainedModel:
+    """The small architecture, trained from scratch by the recipe in a folder of its own, or on if it is there."""
     small = pruned_recipe(recipe, model)
-    train_recipe(small, RunOptions(folder, overwrite=overwrite and folder.exists(), evaluate=False))
-    return MODEL_CLASSES[model.config.architecture].from_pretrained(folder / "model")
+    try:
+        train_recipe(small, RunOptions(folder, resume=is_run(folder), evaluate=False))
+    except Interrupted as stopped:  # its advice is for whoever trains
+        raise KeyboardInterrupt from stopped
+    return load_model(folder / "model", model.config.architecture)

@@ -17,14 +17,15 @@ import yaml
 from ..configuration.rules import Rule, flag, fraction, nearest, number_above, one_of, optional, share, whole_number
 from ..data_builders.registry import find_task
 from ..data_builders.tasks import NoOptions, Task, options_of
-from ..records.files import read_yaml
+from ..records.files import parse_yaml, read_yaml
 
 
 RECIPE_FOLDER = Path(__file__).parent / "recipes"
 SECTIONS = ("data", "model", "training")
+MOST, MOST_ROWS = 10**12, 10**7  # of steps, seeds; of rows in a batch: more is a slip of the keyboard
 
 TRAINING_RULES: dict[str, Rule] = {
-    "seed": whole_number(0),
+    "seed": whole_number(0, MOST),
     "optimizer": one_of(("adamw", "muon")),
     "learning_rate": number_above(0),
     "muon_learning_rate": number_above(0),
@@ -34,9 +35,9 @@ TRAINING_RULES: dict[str, Rule] = {
     "warmup": fraction(),
     "decay": one_of(("linear", "cosine", "constant")),
     "gradient_clip": optional(number_above(0)),
-    "batch_size": whole_number(1),
-    "gradient_accumulation": whole_number(1),
-    "steps": optional(whole_number(1)),
+    "batch_size": whole_number(1, MOST_ROWS),
+    "gradient_accumulation": whole_number(1, MOST_ROWS),
+    "steps": optional(whole_number(1, MOST)),
     "epochs": optional(number_above(0)),
     "fresh_data": flag(),
     "precision": one_of(("float32", "bfloat16")),
@@ -87,6 +88,11 @@ class TrainingOptions:
             if not rule.accepts(value):
                 hint = nearest(value, rule.names) if isinstance(value, str) else ""
                 raise ValueError(f"training.{name}={value!r} is not allowed; expected {rule.allowed}.{hint}")
+        fits = (
+            isinstance(self.betas, (list, tuple)) and len(self.betas) == 2 and all(map(fraction().accepts, self.betas))
+        )
+        if not fits:
+            raise ValueError(f"training.betas={self.betas!r} is not allowed; expected two numbers from 0 up to 1.")
         object.__setattr__(self, "betas", tuple(self.betas))
         if (self.steps is None) == (self.epochs is None):
             raise ValueError(
@@ -151,9 +157,14 @@ def describe_recipes() -> dict[str, str]:
 
 def load_variants(name_or_path: str) -> dict[str, Variant]:
     """The variants that a recipe names, in order; none is an empty dict."""
+    variants = _read(name_or_path).get("variants") or {}
+    for found in variants.values() if isinstance(variants, dict) else [variants]:
+        facts = found if isinstance(found, dict) else {}
+        if not isinstance(facts.get("settings") or [], list) or not isinstance(facts.get("says"), str):
+            raise ValueError(f"{name_or_path} has a variant {found!r}; expected `says` and a list of `settings`.")
     return {
-        name: Variant(found["says"], tuple(found.get("settings") or ()), bool(found.get("baseline", False)))
-        for name, found in (_read(name_or_path).get("variants") or {}).items()
+        name: Variant(found["says"], tuple(map(str, found.get("settings") or ())), bool(found.get("baseline", False)))
+        for name, found in variants.items()
     }
 
 
@@ -171,7 +182,8 @@ def load_recipe(name_or_path: str, overrides: list[str] | None = None) -> Recipe
     return recipe
 
 
-def _read(name_or_path: str) -> dict[str, Any]:
+def _read(name_or_path: str, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """The content of a recipe over that of the one it extends; `extending`: the files that led here."""
     path = Path(name_or_path)
     if path.suffix not in (".yaml", ".yml"):
         path = RECIPE_FOLDER / f"{name_or_path}.yaml"
@@ -184,7 +196,16 @@ def _read(name_or_path: str) -> dict[str, Any]:
     if not path.exists():
         raise ValueError(f"there is no file {path}; expected the path of a recipe in YAML.")
     content = read_yaml(path)
-    base = _read(content.pop("extends")) if "extends" in content else {}
+    if path.absolute() in extending:
+        raise ValueError(f"{path} extends itself, directly or by way of others; expected recipes that end somewhere.")
+    for key in ("extends", "name", "task", "description"):
+        if not isinstance(content.get(key, ""), str):
+            raise ValueError(f"{path} has {key}={content[key]!r}; expected a text.")
+    for section in SECTIONS:
+        found = content.get(section) or {}
+        if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+            raise ValueError(f"{path} has {section}={found!r}; expected names with values.")
+    base = _read(content.pop("extends"), (*extending, path.absolute())) if "extends" in content else {}
     merged = {**base, **content}
     for section in SECTIONS:
         merged[section] = {**(base.get(section) or {}), **(content.get(section) or {})}
@@ -198,7 +219,8 @@ def _known_keys(task: str) -> dict[str, list[str]]:
     found = find_task(task)
     return {
         "data": [f.name for f in fields(found.options)],
-        "model": [f.name for f in fields(HeadcountConfig)],
+        # Not those of transformers itself: they are about how a model is used.
+        "model": [f.name for f in fields(HeadcountConfig) if f.name in HeadcountConfig.__annotations__],
         "training": [f.name for f in (*fields(TrainingOptions), *fields(found.stream))],
     }
 
@@ -223,10 +245,7 @@ def _override(content: dict[str, Any], override: str) -> str:
         section = homes[0]
     if section not in SECTIONS:
         raise ValueError(f"--set {key!r} names no section of a recipe; expected data, model or training.")
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(f"--set {override!r} has a value that is not YAML; expected KEY=VALUE.") from error
+    value = parse_yaml(text, f"the value of --set {key}", "KEY=VALUE")
     if isinstance(value, str):
         value = _number(value)
     content[section][name] = value

@@ -10,8 +10,12 @@ from ..data_builders.corpus import Corpus
 from ..data_builders.folder import open_folder
 from ..data_builders.tasks import plain_options
 from ..modeling.modeling_headcount import HeadcountPreTrainedModel
-from ..records.run_folder import CONFIG, RECIPE
-from .model_building import MODEL_CLASSES, make_config
+from ..records.files import kept_inside, read_json
+from ..records.provenance import check_model
+from ..records.run_folder import CONFIG, PROVENANCE, RECIPE
+from .hub import TRANSFER, ask_hub, reason
+from .model_building import make_config
+from .model_loading import load_model
 from .recipe import Recipe, load_recipe
 from .training_data import make_corpus
 
@@ -47,7 +51,7 @@ def load_run(place: str | Path, data: str | Path | None = None, exhaustive: bool
     'reverse'
     """
     folder, weights, recipe_path = find_model(place)
-    recipe = load_recipe(str(recipe_path))
+    recipe = load_recipe(str(kept_inside(recipe_path.parent, recipe_path)))
     if exhaustive and not hasattr(recipe.options, "exhaustive"):
         raise ValueError(f"--exhaustive has no effect on {recipe.task}; expected a task that can list its problems.")
     corpus = make_corpus(recipe)
@@ -55,7 +59,9 @@ def load_run(place: str | Path, data: str | Path | None = None, exhaustive: bool
         corpus = other_data(recipe, corpus, Path(data))
     if exhaustive:
         corpus = recipe.the_task.splits(replace(corpus.options, exhaustive=True))
-    model = MODEL_CLASSES[make_config(recipe).architecture].from_pretrained(weights)
+    noted = recipe_path.parent / PROVENANCE
+    check_model(weights, read_json(noted).get("model") if noted.is_file() else None)
+    model = load_model(weights, make_config(recipe).architecture)
     return TrainedRun(folder, model, recipe, corpus)
 
 
@@ -88,11 +94,12 @@ def download(repo_id: str) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        return Path(snapshot_download(repo_id, allow_patterns=["*.json", "*.safetensors", RECIPE]))
+        patterns = ["*.json", "*.safetensors", RECIPE]
+        return Path(ask_hub(lambda: snapshot_download(repo_id, allow_patterns=patterns), TRANSFER))
     except Exception as error:
         raise ValueError(
-            f"{repo_id} is no folder here, and the Hub does not give it ({type(error).__name__}); expected a run "
-            "folder, a model folder or the id of a published model."
+            f"{repo_id} is no folder here, and the Hub does not give it ({reason(error)}); expected a run folder, a "
+            "model folder or the id of a published model."
         ) from error
 
 

@@ -9,26 +9,41 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from ...records.claims import hash_content
 from ...records.files import read_json, write_by, write_json
 from .measures import Values
 from .plan import Plan, role_mask
 
 
+OF_THE_FILE = ("_name_or_path", "transformers_version", "architectures")  # say where and how a model was saved
+
+
 def weights_hash(model: PreTrainedModel) -> str:
-    """SHA-256 of all parameters."""
-    digest = hashlib.sha256()
-    for parameter in model.parameters():
-        digest.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    """SHA-256 of all parameters and buffers, and of what the config makes of them."""
+    config = {name: value for name, value in model.config.to_diff_dict().items() if name not in OF_THE_FILE}
+    digest = hashlib.sha256(hash_content(config).encode())
+    for name, weights in (*model.named_parameters(), *model.named_buffers()):
+        digest.update(f"{name} {weights.dtype} {tuple(weights.shape)}".encode())
+        digest.update(_bytes_of(weights))
     return digest.hexdigest()
 
 
-def _data_hash(batches: list[dict[str, Any]]) -> str:
+def data_hash(batches: list[dict[str, Any]]) -> str:
     digest = hashlib.sha256()
     for batch in batches:
         for name, value in sorted(batch.items()):
-            digest.update(name.encode())
-            digest.update(value.detach().cpu().numpy().tobytes() if isinstance(value, Tensor) else str(value).encode())
+            if isinstance(value, np.ndarray) and value.dtype != object:  # as text, a long one is cut
+                value = torch.from_numpy(value)
+            if isinstance(value, Tensor):
+                digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+                digest.update(_bytes_of(value))
+            else:
+                digest.update(f"{name} {value!r}".encode())
     return digest.hexdigest()
+
+
+def _bytes_of(values: Tensor) -> bytes:
+    return values.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
 
 
 class FinishedBatches:
@@ -42,11 +57,11 @@ class FinishedBatches:
         settings = {
             "model": type(plan.model).__name__,
             "weights": weights_hash(plan.model),
-            "data": _data_hash([*plan.batches, *(plan.sources or [])]),
+            "data": data_hash([*plan.batches, *(plan.sources or [])]),
             "sites": [list(each.sites) for each in plan.interventions],
             "gate": [[each.gate_of(site) for site in each.sites] for each in plan.interventions],
             "replacement": [each.replacement for each in plan.interventions],
-            "roles": [_data_hash([{site: role_mask(plan, site)}]) for site in roles],
+            "roles": [data_hash([{site: role_mask(plan, site)}]) for site in roles],
             "metric": plan.measure.name,
             "seed": plan.seed,
         }
@@ -58,6 +73,11 @@ class FinishedBatches:
                 raise ValueError(
                     f"{self.folder} holds a sweep with another {changed}; expected the same, or another folder."
                 )
+        elif any(self.folder.glob("batch-*.npz")):
+            raise ValueError(
+                f"{self.folder} holds batches without {path.name}, which says what they are of; expected another "
+                "folder."
+            )
         write_json(path, settings)
 
     def missing(self, count: int) -> bool:

@@ -6,7 +6,6 @@ failed is reported while the others go on.
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -15,16 +14,16 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
 
 from ...records.files import read_json_lines
 from ...records.run_folder import METRICS, PROVENANCE
+from ...records.stopping import start_child, stop_children, stoppable
 from .asked import Asked, is_finished
 from .cells import Cell
 
 
 WORKER = "headcount.analysis.lengths.worker"
-SECONDS_TO_STOP = 120
+SECONDS_TO_STOP = 10  # for a checkpoint; without one, the cell goes on from the one before
 PAUSE = 0.5  # seconds between two looks at the workers
 
 
@@ -43,8 +42,8 @@ class StudyInterrupted(Exception):
 class Worker:
     """A process that trains and measures one cell after the other: loading torch for each would cost more than some.
 
-    It reads an order per line and answers with a line of JSON. It is shielded from the terminal's Ctrl-C, so that
-    `stop` can pass that on once. If it dies, the cell has failed, and the next one gets a new process.
+    It reads an order per line and answers with a line of JSON. It is shielded from the terminal's Ctrl-C, which is
+    passed on once, and it ends with this process. If it dies, the cell has failed, and the next one gets a new one.
     """
 
     def __init__(self, log: Path):
@@ -73,15 +72,8 @@ class Worker:
     def _start(self) -> subprocess.Popen:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("a") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", WORKER],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
-                start_new_session=True,
-            )
+            environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+            return start_child([sys.executable, "-m", WORKER], environment, subprocess.PIPE, log)
 
     def finish(self) -> None:
         """Lets an idle process end."""
@@ -89,19 +81,6 @@ class Worker:
             assert self.process.stdin is not None
             self.process.stdin.close()
             self.process.wait()
-
-    def interrupt(self) -> None:
-        """Asks for a checkpoint and an end."""
-        if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
-
-    def await_end(self) -> None:
-        if self.process is None:
-            return
-        try:
-            self.process.wait(SECONDS_TO_STOP)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
 
 
 Progress = Callable[[Outcome, dict[str, str]], None]
@@ -146,38 +125,22 @@ def run_cells(
     threads = [threading.Thread(target=work, args=(worker,), daemon=True) for worker in crew]
     for thread in threads:
         thread.start()
-    previous = note_termination()
     try:
-        while any(thread.is_alive() for thread in threads):
-            time.sleep(PAUSE)
-            if progress is not None:
-                progress(outcome, {name: where_is(output, name) for name in [w.cell for w in crew] if name})
+        with stoppable():
+            while any(thread.is_alive() for thread in threads):
+                time.sleep(PAUSE)
+                if progress is not None:
+                    progress(outcome, {name: where_is(output, name) for name in [w.cell for w in crew] if name})
     except BaseException as error:
         stopping.set()
-        for worker in crew:
-            worker.interrupt()
-        for worker in crew:
-            worker.await_end()
+        stop_children([worker.process for worker in crew if worker.process is not None], SECONDS_TO_STOP)
         if isinstance(error, KeyboardInterrupt):
             raise StudyInterrupted(
                 f"interrupted with {len(outcome.done)} of {len(cells)} cells done; everything so far is in "
                 f"{output}: the same command goes on from there."
             ) from error
         raise
-    finally:
-        if previous is not None:
-            signal.signal(signal.SIGTERM, previous)
     return outcome
-
-
-def note_termination() -> Any:
-    """From now on a polite kill counts as Ctrl-C, so that no worker is left behind; gives what it counted as before.
-
-    Elsewhere than in the main thread signals cannot be caught: None.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return None
-    return signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def cell_folder(output: Path, name: str) -> Path:

@@ -6,6 +6,7 @@ DIR/logs/*.log        what the processes said
 DIR/results/*.json    the rows of all cells that are there, and the summary
 """
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 from ...data_builders.registry import find_task
 from ...data_builders.tasks import Task
 from ...records.files import read_json, write_json
+from ...records.litter import is_empty
 from ...records.locks import alone_in
 from ...records.rows import Rows, read_rows, results_path, write_rows
 from ...records.run_folder import RECIPE
@@ -152,7 +154,7 @@ def check_folder(task: Task, output: Path) -> None:
         other = read_json(output / STUDY_FILE)["task"]
         if other != task.name:
             raise ValueError(f"{output} holds the study of another task, {other}; expected a folder for {task.name}.")
-    elif output.exists() and any(output.iterdir()):
+    elif not is_empty(output):
         raise ValueError(f"{output} is not empty and holds no study of headcount; expected a new folder.")
 
 
@@ -190,6 +192,9 @@ def run_plan(plan: Plan, workers: int | None = None, progress: Progress | None =
     """Runs the cells and writes all rows; one process at a time in a folder."""
     with alone_in(plan.output):
         write_json(plan.output / STUDY_FILE, {"task": plan.task.name})
+        if plan.overwrite:  # what was gathered is of cells that are about to go
+            for name in ("results", "figures"):
+                shutil.rmtree(plan.output / name, ignore_errors=True)
         outcome = run_cells(plan.cells, plan.output, plan.asked, workers, plan.overwrite, progress)
         rows = gather_rows(plan.output)
         rows |= conclusions(plan.task, plan.output, rows)

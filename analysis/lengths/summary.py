@@ -25,7 +25,8 @@ def summarize(rows: Rows) -> Rows:
     - `learned`: how many seeds reach 95 % (labels) or 99 % (answers) there;
     - `accuracy`: by length beyond training, pooled over the seeds that were measured there, and by seed (None: not
       measured);
-    - `holds_to`: by seed, the longest length up to which all measured lengths are at 99 % or more (0: none);
+    - `holds_to`: by seed, the longest length up to which all measured lengths are at 99 % or more (0: none; None: its
+      training lengths were not measured);
     - `one_class_from`: by seed, the first length at which all predicted labels are the same;
     - `seconds`: of training, by seed;
     - `flags`: `never learned in distribution`, `not measured in distribution`, `predicts one class only`.
@@ -103,9 +104,11 @@ def at_length(by_seed: dict[int, Rows], length: int) -> dict:
     return {**(share or {}), "by_seed": {str(seed): rows[0]["value"] if rows else None for seed, rows in own.items()}}
 
 
-def holds_to(beyond: Rows, trained: dict | None, longest_trained: int) -> int:
+def holds_to(beyond: Rows, trained: dict | None, longest_trained: int) -> int | None:
     """The longest length up to which everything measured is right in 99 % or more; training lengths count as one."""
-    if trained is None or trained["value"] < HOLDS:
+    if trained is None:
+        return None
+    if trained["value"] < HOLDS:
         return 0
     longest = longest_trained
     for each in beyond:

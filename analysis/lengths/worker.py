@@ -9,7 +9,6 @@ Reads an order per line (JSON: the cell, its folder, what is asked for), and ans
 import json
 import os
 import shutil
-import signal
 import sys
 import traceback
 from pathlib import Path
@@ -22,29 +21,32 @@ from ...modeling.modeling_headcount import HeadcountPreTrainedModel
 from ...records.memory import keep_freed_memory
 from ...records.rows import only, read_rows, results_path, write_rows
 from ...records.run_folder import is_run
+from ...records.stopping import ParentLine, stoppable
 from ...trainers.loop import Interrupted, RunOptions, TrainingStopped, train_recipe
 from ...trainers.trained_run import load_run
 from .analyses import LENGTH_ANALYSES
-from .asked import Asked, read_asked, write_asked
+from .asked import Asked, begin, forget, is_finished, last_question, write_asked
 from .cells import Cell
 
 
 def work(cell: Cell, folder: Path, asked: Asked, overwrite: bool = False) -> None:
     """Leaves a run folder with the rows of every analysis that applies; what is there is not computed again."""
+    if overwrite:
+        forget(folder)
     options = RunOptions(folder, resume=not overwrite and is_run(folder), overwrite=overwrite, evaluate=False)
     train_recipe(cell.load_recipe(), options)
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # a finished cell has no use for them
     run = load_run(folder)
-    before = read_asked(folder)
-    asked = asked.joined(before)
+    if is_finished(folder, asked):
+        return
+    asked = asked.joined(last_question(folder))
     facts = {**describe_cell(cell, folder), **describe_model(run.model, run.corpus)}
     names = [name for name, each in LENGTH_ANALYSES.items() if each.applies(run.corpus.task, run.model.config)]
+    begin(folder, asked, [name for name in LENGTH_ANALYSES if LENGTH_ANALYSES[name].by_length])
     for name in names:
-        analysis = LENGTH_ANALYSES[name]
-        changed = asked != before and analysis.by_length
-        if changed or not results_path(folder, name).exists():
+        if not results_path(folder, name).exists():
             lengths = read_rows(results_path(folder, "lengths")) if name != "lengths" else []
-            rows = analysis.measure(run.model, run.corpus, asked, lengths)
+            rows = LENGTH_ANALYSES[name].measure(run.model, run.corpus, asked, lengths)
             write_rows(folder, name, [{**row, **facts} for row in rows])
     write_asked(folder, asked, names)
 
@@ -78,9 +80,15 @@ def main() -> None:
     if "OMP_NUM_THREADS" not in os.environ:  # torch heeds it; told in this way to take several, it is slow
         torch.set_num_threads(1)
     keep_freed_memory()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a study in the background is started without it
-    answers, sys.stdout = sys.stdout, sys.stderr  # whatever a library prints is no answer
-    for line in sys.stdin:
+    with stoppable():
+        try:
+            follow(ParentLine())
+        except (Interrupted, KeyboardInterrupt):
+            print("interrupted", file=sys.stderr, flush=True)
+
+
+def follow(orders: ParentLine) -> None:
+    for line in orders:
         order, error = json.loads(line), None
         print(f"== {order['folder']}", file=sys.stderr, flush=True)
         cell = Cell(**{**order["cell"], "settings": tuple(order["cell"]["settings"])})
@@ -88,11 +96,11 @@ def main() -> None:
         try:
             work(cell, Path(order["folder"]), asked, order["overwrite"])
         except Interrupted:
-            return
+            raise
         except (ValueError, OSError, RuntimeError, TrainingStopped) as problem:
             traceback.print_exc()
             error = f"{problem}" or type(problem).__name__
-        print(json.dumps({"error": error}), file=answers, flush=True)
+        orders.answer(json.dumps({"error": error}))
 
 
 if __name__ == "__main__":

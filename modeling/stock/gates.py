@@ -5,7 +5,10 @@ For every attention implementation (`eager`, `sdpa`, `flex_attention`, ...) a se
 gate, before the output projection mixes the heads. `mask_heads` switches the model to it and back.
 
 Gates live in a context variable, keyed by attention module. So another thread that runs the same model meanwhile finds
-no gates and gets exactly the plain function.
+no gates and gets exactly the plain function. They hold as long as their `with` block runs: not in a task that was
+begun inside and runs on later, nor outside of a generator that is suspended inside; see `scopes.py`. What marks a
+model as gated (the name of the attention function, hooks) is made so that a copy of the model, or one that is pickled,
+comes out plain; see `marks.py`.
 
 Shapes: B rows, Q queries, H heads that are left in a layer, D head dimension.
 """
@@ -25,9 +28,11 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMa
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from ..attention import HeadcountAttention
-from ..heads import Head, HeadName, pick_heads
+from ..heads import Head, HeadName, check_gates, pick_heads
 from ..modeling_headcount import HeadcountPreTrainedModel
 from .finding import AttentionLayer, attention_layers
+from .marks import PassingHook, SwitchedName
+from .scopes import Scope, find_scope
 
 
 PREFIX = "headcount_"
@@ -43,21 +48,35 @@ class Change:
     replacement: Tensor | None = None  # (B or 1, Q or more, H, D)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Active:
-    """What this thread does to heads at the moment."""
+    """What one `with` block does to heads."""
 
-    changes: dict[nn.Module, tuple[Change, ...]] = field(default_factory=dict)
+    changes: dict[nn.Module, Change] = field(default_factory=dict)
     recorded: dict[nn.Module, Tensor] | None = None
     maps: dict[nn.Module, Tensor] | None = None
     seen: set[nn.Module] = field(default_factory=set)
+    scope: Scope | None = None
+    left: bool = False
 
 
-_ACTIVE: ContextVar[Active | None] = ContextVar("headcount_heads", default=None)
+_ACTIVE: ContextVar[tuple[Active, ...]] = ContextVar("headcount_heads", default=())  # the outermost first
 
 
 @contextmanager
-def mask_heads(model: PreTrainedModel, heads: Gates) -> Iterator[None]:
+def _activated(active: Active) -> Iterator[None]:
+    """Blocks may be left in any order, as generators are: each takes away itself and no other."""
+    _ACTIVE.set((*_ACTIVE.get(), active))
+    try:
+        yield
+    finally:
+        active.left = True  # a task that was begun inside has a copy of the context variable
+        active.changes, active.recorded, active.maps, active.scope = {}, None, None, None
+        _ACTIVE.set(tuple(other for other in _ACTIVE.get() if other is not active))
+
+
+@contextmanager
+def mask_heads(model: PreTrainedModel, heads: Gates, *, allow_any_gate: bool = False) -> Iterator[None]:
     """Within the context, the model runs with these heads switched off or gated, in this thread only.
 
     >>> import headcount, torch
@@ -70,13 +89,15 @@ def mask_heads(model: PreTrainedModel, heads: Gates) -> Iterator[None]:
         heads: names of heads to switch off; or `{name: gate}`, a gate being a number or a tensor () or (batch,); or a
             tensor of gates for all heads in the order of `list_heads`, (heads,) or (batch, heads). 1 keeps a head, 0
             removes it, gradients flow.
+        allow_any_gate: take gates below 0 and above 1 too; they have to be finite in any case.
 
     Returns:
-        A context manager. Contexts nest: gates multiply. With a gate for every example, a batch that is k times as
-        large is taken as k beams or samples of each example, as `generate` lays them out.
+        A context manager. Contexts nest: gates multiply. A copy of the model that is made inside is plain. With a gate
+        for every example, a batch that is k times as large is taken as k beams or samples of each example, as
+        `generate` lays them out.
     """
     layers = attention_layers(model)
-    gates = _gate_table(model, layers, heads)
+    gates = _gate_table(model, layers, heads, allow_any_gate)
     with change_heads(model, {name: Change(gate) for name, gate in gates.items()}, layers=layers):
         yield
 
@@ -98,23 +119,18 @@ def change_heads(
             "their gates; expected model.gradient_checkpointing_disable() first."
         )
     layers = layers or attention_layers(model)
-    before = _ACTIVE.get() or Active()
-    merged = dict(before.changes)
-    for name, change in changes.items():
-        module = layers[name].module
-        merged[module] = (*merged.get(module, ()), change)
-    touched = [layer for layer in layers.values() if layer.module in merged or record is not None]
+    active = Active({layers[name].module: change for name, change in changes.items()}, record, scope=find_scope())
     with ExitStack() as stack:
+        touched = [layer for layer in layers.values() if layer.module in active.changes or record is not None]
         if isinstance(model, HeadcountPreTrainedModel):
             for layer in touched:
                 stack.enter_context(_own_gate(layer.module))
         else:
             stack.enter_context(_switched(model))
             for layer in touched:
-                stack.callback(layer.module.register_forward_pre_hook(_forget).remove)
-                stack.callback(layer.module.register_forward_hook(_insist(model, layer)).remove)
-        token = _ACTIVE.set(Active(merged, record if record is not None else before.recorded, before.maps))
-        stack.callback(_ACTIVE.reset, token)
+                stack.callback(layer.module.register_forward_pre_hook(Forget()).remove)
+                stack.callback(layer.module.register_forward_hook(Insist(model, layer)).remove)
+        stack.enter_context(_activated(active))
         yield
 
 
@@ -124,14 +140,13 @@ def record_maps(model: PreTrainedModel, maps: dict[nn.Module, Tensor]) -> Iterat
     configs = {id(c): c for module in model.modules() if (c := getattr(module, "config", None)) is not None}
     before = {key: getattr(config, "_attn_implementation", None) for key, config in configs.items()}
     for key, config in configs.items():
-        if before[key] is not None:
-            config._attn_implementation_internal = register("eager")
-    active = _ACTIVE.get() or Active()
-    token = _ACTIVE.set(Active(active.changes, active.recorded, maps))
+        plain = before[key]
+        if plain is not None:
+            config._attn_implementation_internal = SwitchedName(register("eager"), plain)
     try:
-        yield
+        with _activated(Active(maps=maps, scope=find_scope())):
+            yield
     finally:
-        _ACTIVE.reset(token)
         for key, config in configs.items():
             if before[key] is not None:
                 config._attn_implementation_internal = before[key]
@@ -139,22 +154,24 @@ def record_maps(model: PreTrainedModel, maps: dict[nn.Module, Tensor]) -> Iterat
 
 def apply(module: nn.Module, output: Tensor) -> Tensor:
     """The heads' outputs (B, Q, H, D) as this thread wants them."""
-    active = _active()
-    if active is None:
+    every = _active()
+    if not every:
         return output
-    active.seen.add(module)
+    for active in every:
+        active.seen.add(module)
+    recorded = _last(active.recorded for active in every)
     if getattr(module, "kept_heads", None) == []:  # what is there is blank, see pruning.NoHeads
-        if active.recorded is not None:
-            active.recorded[module] = output[:, :, :0].detach()
+        if recorded is not None:
+            recorded[module] = output[:, :, :0].detach()
         return output
-    if active.recorded is not None:
-        if module in active.recorded:
+    if recorded is not None:
+        if module in recorded:
             raise ValueError(
                 f"a {type(module).__name__} runs more than once in a forward, so that its heads have no one output to "
                 "replace them by; expected zero ablation for this model."
             )
-        active.recorded[module] = output.detach()
-    for change in active.changes.get(module, ()):
+        recorded[module] = output.detach()
+    for change in [active.changes[module] for active in every if module in active.changes]:
         gate = rows_for(change.gate, output, "gates")
         if gate.shape[-1] != output.shape[2]:
             raise ValueError(
@@ -178,10 +195,18 @@ def token_wise(values: Tensor, output: Tensor) -> Tensor:
     return values[:, : output.shape[1]].to(output)
 
 
-@torch.compiler.disable(recursive=False)
-def _active() -> Active | None:
-    """A compiled graph breaks here: which gates are active is known only when it runs."""
-    return _ACTIVE.get()
+@torch.compiler.disable
+def _active() -> tuple[Active, ...]:
+    """What holds here and now. A compiled graph breaks here: that is known only when it runs."""
+    every = _ACTIVE.get()
+    if any(active.left or active.scope is not None for active in every):
+        return tuple(active for active in every if not active.left and (active.scope is None or active.scope.holds()))
+    return every
+
+
+def _last(found: Iterable[dict[nn.Module, Tensor] | None]) -> dict[nn.Module, Tensor] | None:
+    """Of the innermost block that asks for it."""
+    return next((each for each in reversed([*found]) if each is not None), None)
 
 
 def rows_for(values: Tensor, output: Tensor, what: str) -> Tensor:
@@ -206,9 +231,9 @@ def _gated(plain: str) -> Callable:
             # The bias of a T5 stack is made once, for all heads; a pruned layer takes its own.
             options["position_bias"] = bias[:, kept or [0]]
         output, weights = plain_function(type(module), plain)(module, query, key, value, *arguments, **options)
-        active = _active()
-        if active is not None and active.maps is not None and weights is not None:
-            active.maps[module] = weights.detach() if kept != [] else weights[:, :0].detach()
+        maps = _last(active.maps for active in _active())
+        if maps is not None and weights is not None:
+            maps[module] = weights.detach() if kept != [] else weights[:, :0].detach()
         return apply(module, output), weights
 
     return attention
@@ -257,7 +282,7 @@ def _switched(model: PreTrainedModel) -> Iterator[None]:
             elif plain is None or plain.startswith(PREFIX):
                 continue
             else:
-                config._attn_implementation_internal = register(plain)
+                config._attn_implementation_internal = SwitchedName(register(plain), plain)
                 _switched_configs[key] = [config, plain, 1]
             entered.append(key)
     try:
@@ -289,14 +314,9 @@ _own_gates: dict[nn.Module, list] = {}  # attention module -> [its hook, context
 @contextmanager
 def _own_gate(module: HeadcountAttention) -> Iterator[None]:
     """headcount's own models: one hook on the input of the output projection, however many contexts need it."""
-
-    def hook(projection: nn.Module, inputs: tuple) -> tuple[Tensor]:
-        heads = inputs[0].unflatten(-1, (len(module.heads), module.head_dim))
-        return (apply(module, heads).flatten(-2),)
-
     with _switch_lock:
         if module not in _own_gates:
-            _own_gates[module] = [module.out_proj.register_forward_pre_hook(hook), 0]
+            _own_gates[module] = [module.out_proj.register_forward_pre_hook(OwnGate(module)), 0]
         _own_gates[module][1] += 1
     try:
         yield
@@ -307,30 +327,44 @@ def _own_gate(module: HeadcountAttention) -> Iterator[None]:
                 _own_gates.pop(module)[0].remove()
 
 
-def _forget(module: nn.Module, inputs: tuple) -> None:
-    active = _ACTIVE.get()
-    if active is not None:
-        active.seen.discard(module)
+class OwnGate(PassingHook):
+    """Before the output projection of a layer of headcount's own models."""
+
+    def __init__(self, layer: HeadcountAttention):
+        self.layer = layer
+
+    def __call__(self, projection: nn.Module, inputs: tuple) -> tuple[Tensor]:
+        heads = inputs[0].unflatten(-1, (len(self.layer.heads), self.layer.head_dim))
+        return (apply(self.layer, heads).flatten(-2),)
 
 
-def _insist(model: PreTrainedModel, layer: AttentionLayer) -> Callable:
-    """A hook after an attention layer: if its gates were not asked for, the mask was ignored, and that is an error."""
-    name = type(model).__name__
+class Forget(PassingHook):
+    """Before an attention layer of a stock model: nobody has asked for its gates yet."""
 
-    def hook(module: nn.Module, inputs: tuple, output: Any) -> None:
-        active = _active()
-        if active is None or module in active.seen:
-            return
-        if active.changes.get(module) or active.recorded is not None:
-            raise RuntimeError(
-                f"{name} computed {layer.name} ({layer.path}) without asking the attention interface, so the head "
-                "mask had no effect; expected a model whose layers do: see docs/stock-models.md."
-            )
-
-    return hook
+    def __call__(self, module: nn.Module, inputs: tuple) -> None:
+        for active in _active():
+            active.seen.discard(module)
 
 
-def _gate_table(model: PreTrainedModel, layers: dict[str, AttentionLayer], gates: Gates) -> dict[str, Tensor]:
+class Insist(PassingHook):
+    """After it: if its gates were not asked for, the mask was ignored, and that is an error."""
+
+    def __init__(self, model: PreTrainedModel, layer: AttentionLayer):
+        self.model_name, self.layer_name, self.path = type(model).__name__, layer.name, layer.path
+
+    def __call__(self, module: nn.Module, inputs: tuple, output: Any) -> None:
+        for active in _active():
+            if module not in active.seen and (module in active.changes or active.recorded is not None):
+                raise RuntimeError(
+                    f"{self.model_name} computed {self.layer_name} ({self.path}) without asking the attention "
+                    "interface, so the head mask had no effect; expected a model whose layers do: see "
+                    "docs/stock-models.md."
+                )
+
+
+def _gate_table(
+    model: PreTrainedModel, layers: dict[str, AttentionLayer], gates: Gates, allow_any: bool
+) -> dict[str, Tensor]:
     """Attention layer -> (B or 1, H), for the layers that have a gate at all."""
     known = [Head(f"{layer.name}.{head}") for layer in layers.values() for head in layer.heads]
     if isinstance(gates, Tensor):
@@ -339,20 +373,23 @@ def _gate_table(model: PreTrainedModel, layers: dict[str, AttentionLayer], gates
                 f"gates have shape {tuple(gates.shape)}, expected ({len(known)},) or (batch, {len(known)}): one for "
                 f"every head of {type(model).__name__}, in the order of list_heads."
             )
+        check_gates(gates, "the tensor of gates", allow_any)
         sizes = [len(layer.heads) for layer in layers.values()]
         parts = (gates if gates.ndim == 2 else gates[None]).split(sizes, dim=-1)
         return {name: part for name, part in zip(layers, parts, strict=True) if part.shape[-1]}
     values = list(gates.values()) if isinstance(gates, Mapping) else None
     heads = pick_heads(gates, known, type(model).__name__)
-    named = dict(zip(heads, values or [0.0] * len(heads), strict=True))
+    named: dict[str, Tensor] = {
+        head: gate if isinstance(gate, Tensor) else torch.tensor(float(gate))
+        for head, gate in zip(heads, values or [0.0] * len(heads), strict=True)
+    }
+    for head, gate in named.items():
+        check_gates(gate, head, allow_any)
     table = {}
     for layer in layers.values():
-        own = {number: named[name] for number in layer.heads if (name := f"{layer.name}.{number}") in named}
-        if not own:
+        columns = {number: named[name] for number in layer.heads if (name := f"{layer.name}.{number}") in named}
+        if not columns:
             continue
-        columns = {
-            number: gate if isinstance(gate, Tensor) else torch.tensor(float(gate)) for number, gate in own.items()
-        }
         shapes = {tuple(gate.shape) for gate in columns.values() if gate.ndim}
         if any(gate.ndim > 1 for gate in columns.values()) or len(shapes) > 1:
             raise ValueError(

@@ -1,7 +1,7 @@
 """Heads of transformers' own models, really removed, saved and loaded again.
 
-What was removed is noted on every attention layer and, beside the saved weights, in a plain JSON file. Names and
-numbers of heads stay those of the unpruned model.
+What was removed is noted on every attention layer and among its weights, so that every way to save the model saves
+the note too. Names and numbers of heads stay those of the unpruned model.
 """
 
 import os
@@ -15,16 +15,15 @@ from torch import Tensor, nn
 from transformers import AutoConfig, PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from ...records.files import new_folder, read_json, write_json
+from ...records.files import new_folder, read_json
+from ...records.litter import is_empty
 from .. import modeling_headcount
 from ..attention import part_of
 from ..heads import Head, HeadName, pick_heads
 from ..modeling_headcount import HeadcountPreTrainedModel
 from .finding import AttentionLayer, attention_layers
 from .gates import PREFIX, register
-
-
-REMOVED = "pruned_heads.json"
+from .pruning_notes import saved_without, write_note
 
 
 def prune_heads(model: PreTrainedModel, heads: Iterable[HeadName]) -> None:
@@ -82,7 +81,7 @@ def removed_heads(model: PreTrainedModel) -> dict[str, list[int]]:
 
 
 def save_pruned(model: PreTrainedModel, folder: str | os.PathLike, overwrite: bool = False) -> Path:
-    """`save_pretrained` with `pruned_heads.json` beside it; the folder is there whole or not at all.
+    """`save_pretrained`, with a folder that is there whole or not at all.
 
     >>> import headcount
     >>> model = headcount.HeadcountModel(headcount.HeadcountConfig())
@@ -99,60 +98,66 @@ def save_pruned(model: PreTrainedModel, folder: str | os.PathLike, overwrite: bo
         The folder.
     """
     folder = Path(folder)
-    if folder.exists() and not overwrite and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not overwrite and (not folder.is_dir() or not is_empty(folder)):
         raise ValueError(f"{folder} is there already; expected another folder, or overwrite=True.")
-    note = {"model_class": type(model).__name__, "removed": removed_heads(model)}
     with new_folder(folder) as partial:
         model.save_pretrained(partial)
-        write_json(partial / REMOVED, note)
     return folder
 
 
-def load_pruned(folder: str | os.PathLike, **options: Any) -> PreTrainedModel:
-    """The model that `save_pruned` wrote, without the heads that were removed.
+def load_pruned(
+    folder: str | os.PathLike, model_class: type[PreTrainedModel] | None = None, **options: Any
+) -> PreTrainedModel:
+    """A saved model without the heads that were removed, whoever saved it: `save_pretrained`, Trainer, `save_pruned`.
 
     >>> import headcount
     >>> from transformers import GPT2Config, GPT2LMHeadModel
     >>> model = GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=2, n_embd=8, vocab_size=9))
     >>> headcount.prune_heads(model, [(0, 1)])
-    >>> headcount.list_heads(headcount.load_pruned(headcount.save_pruned(model, "smaller")))
+    >>> model.save_pretrained("smaller")
+    >>> headcount.list_heads(headcount.load_pruned("smaller"))
     ['decoder.0.self.0']
 
     Args:
-        folder: what `save_pruned` wrote.
+        folder: a model folder, such as a checkpoint of transformers' Trainer.
+        model_class: by default the one that config.json names.
         options: those of `from_pretrained`.
 
     Returns:
-        A model of the class that was saved.
+        A model of that class.
     """
     folder = Path(folder)
-    path = folder / REMOVED
-    if not path.exists():
-        raise ValueError(f"{folder} holds no {REMOVED}; expected a folder that save_pruned wrote.")
-    note = read_json(path)
-    model_class = _model_class(note["model_class"], path)
-    if issubclass(model_class, HeadcountPreTrainedModel):
-        return model_class.from_pretrained(folder, **options)
-    names = [f"{layer}.{number}" for layer, numbers in note["removed"].items() for number in numbers]
+    kind = model_class or _model_class(folder)
+    if issubclass(kind, HeadcountPreTrainedModel):
+        return kind.from_pretrained(folder, **options)
+    names = saved_without(folder)
 
     def build(self: PreTrainedModel, config: Any, *arguments: Any, **settings: Any) -> None:
-        model_class.__init__(self, config, *arguments, **settings)
+        kind.__init__(self, config, *arguments, **settings)
         prune_heads(self, names)
 
     # from_pretrained makes the model without memory for its weights and then fills in those of the file, so that the
     # heads have to be gone when the model is made.
-    smaller: Any = type(
-        model_class.__name__, (model_class,), {"__init__": build, "__module__": model_class.__module__}
-    )
+    smaller: Any = type(kind.__name__, (kind,), {"__init__": build, "__module__": kind.__module__})
     model = smaller.from_pretrained(folder, config=AutoConfig.from_pretrained(folder), **options)
-    model.__class__ = model_class
+    model.__class__ = kind
+    for layer in attention_layers(model).values():  # a file of version 0.1 has none among its weights
+        if getattr(layer.module, "pruned_heads", ()):
+            write_note(layer.module, layer.name, layer.module.pruned_heads)
     return model
 
 
-def _model_class(name: str, path: Path) -> type[PreTrainedModel]:
-    found = getattr(modeling_headcount, name, None) or getattr(transformers, name, None)
+def _model_class(folder: Path) -> type[PreTrainedModel]:
+    path = folder / "config.json"
+    if not path.is_file():
+        raise ValueError(f"{folder} holds no config.json; expected a folder that save_pretrained wrote.")
+    names = read_json(path).get("architectures")
+    name = names[0] if isinstance(names, list) and names else None
+    found = getattr(modeling_headcount, str(name), None) or getattr(transformers, str(name), None)
     if not (isinstance(found, type) and issubclass(found, PreTrainedModel)):
-        raise ValueError(f"{path} names the model class {name!r}; expected one of transformers or headcount.")
+        raise ValueError(
+            f"{path} names the model class {name!r}; expected one of transformers or headcount, or model_class=..."
+        )
     return found
 
 
@@ -163,6 +168,7 @@ def _prune(model: PreTrainedModel, layer: AttentionLayer, numbers: set[int]) -> 
     PRUNERS[type(module).__name__](model, layer, places)
     module.pruned_heads = sorted({*getattr(module, "pruned_heads", ()), *numbers})
     module.kept_heads = kept
+    write_note(module, layer.name, module.pruned_heads)
 
 
 class NoHeads(nn.Module):
@@ -264,7 +270,18 @@ def _keep_switched(model: PreTrainedModel) -> None:
     for module in model.modules():
         plain = getattr(getattr(module, "config", None), "_attn_implementation", None)
         if plain is not None and not plain.startswith(PREFIX):
-            module.config._attn_implementation_internal = register(plain)
+            module.config._attn_implementation_internal = kept_name(plain)
+
+
+class KeptName(str):
+    """The name of a gated attention function for good; unpickled in another process, it is registered there too."""
+
+    def __reduce__(self) -> tuple[Callable, tuple]:
+        return kept_name, (self.removeprefix(PREFIX),)
+
+
+def kept_name(plain: str) -> KeptName:
+    return KeptName(register(plain))
 
 
 def _output_size(projection: nn.Linear | Conv1D) -> int:

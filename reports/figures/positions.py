@@ -91,7 +91,7 @@ def best_cell(neighbour: Rows, summary: Rows) -> Rows:
         return []
     reach = {
         (row["variant"], row["pooling"]): (
-            min(row["holds_to"].values()),
+            min(far or 0 for far in row["holds_to"].values()),
             sum(found["value"] for found in row["accuracy"].values()),
         )
         for row in select(summary, kind=task_of_rows(neighbour).hardest[0])

@@ -59,14 +59,15 @@ def goes_farthest(rows: Rows, source: str) -> list[Finding]:
     """Where none goes all the way: the one that holds longest, by its worst seed."""
     rows = hardest_kind(rows)
     longest = longest_tested(rows)
-    reach = {cell(row): min(row["holds_to"].values()) for row in rows if row["holds_to"]}
+    known = [row for row in rows if row["holds_to"] and None not in row["holds_to"].values()]
+    reach = {cell(row): min(row["holds_to"].values()) for row in known}
     if not reach or max(reach.values()) == longest:
         return []
     farthest = max(reach.values())
     names = [name for name, length in reach.items() if length == farthest]
     if farthest == 0:
         best = max(
-            (row for row in rows if str(longest) in row["accuracy"]),
+            (row for row in known if str(longest) in row["accuracy"]),
             key=lambda row: row["accuracy"][str(longest)]["value"],
             default=None,
         )

@@ -24,8 +24,8 @@ WHOLE = "the recipe as it stands"  # what the variant says that the others are c
 
 
 def reach(rows: Rows) -> list[int]:
-    """By seed, the length up to which one variant holds on every class of problems; 0 where it never fitted."""
-    return [min(row["holds_to"][str(seed)] for row in rows) for seed in rows[0]["seeds"]]
+    """By seed, the length up to which one variant holds on every class of problems; 0 where it is not known to fit."""
+    return [min(row["holds_to"][str(seed)] or 0 for row in rows) for seed in rows[0]["seeds"]]
 
 
 def problems_of(rows: Rows) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ...records.files import write_text
+from ..markdown import inline
 from ..study import Study, read_study
 from .head_view import head_view
 from .sections import Section, make_sections, texts_of
@@ -91,18 +92,13 @@ def environment(autoescape: bool) -> Environment:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
-    found.filters["inline"] = markdown_inline
+    found.filters["inline"] = inline
     found.filters["unbroken"] = lambda text: text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")
     return found
 
 
 def template_text(name: str) -> str:
     return (resources.files(__package__) / "templates" / name).read_text(encoding="utf-8")
-
-
-def markdown_inline(text: Any) -> str:
-    """Text on one line in which nothing is markup."""
-    return re.sub(r"([\\`*\[\]<|])", r"\\\1", re.sub(r"\s+", " ", str(text)))
 
 
 def embedded_json(data: Any) -> str:

@@ -36,7 +36,7 @@ def study_table(summary: Rows) -> str:
                 row["variant"],
                 *([row["pooling"]] if has_pooling else []),
                 row["kind"],
-                f"{row['learned']}/{len(row['seeds'])}",
+                "-" if row["in_distribution"] is None else f"{row['learned']}/{len(row['seeds'])}",
                 _percent(row["in_distribution"]),
                 *(_percent(row["accuracy"].get(str(length))) for length in lengths),
                 " ".join(str(value or "-") for value in row["holds_to"].values()),

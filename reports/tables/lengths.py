@@ -35,7 +35,7 @@ def label_row(row: Row, lengths: list[str]) -> dict[str, str]:
         "learned": learned(row, "not measured"),
         "training lengths": with_interval(row["in_distribution"]) if row["in_distribution"] else NOTHING,
         **cells_by_length(row, lengths),
-        "99 % up to, by seed": ", ".join(f"{length:,}" for length in row["holds_to"].values()),
+        "99 % up to, by seed": holds_to(row, never="0"),
         "one class from": ", ".join(one_class) or "never",
         **by_hand(row["built_in"]),
     }
@@ -51,9 +51,16 @@ def answer_row(row: Row, lengths: list[str]) -> dict[str, str]:
         + ("" if row["learned"] or not row["in_distribution"] else ", never fitted"),
         "held out": with_interval(row["in_distribution"]) if row["in_distribution"] else NOTHING,
         **cells_by_length(row, lengths),
-        "holds to, by seed": ", ".join(f"{n:,}" if n else "never fitted" for n in row["holds_to"].values()),
+        "holds to, by seed": holds_to(row, never="never fitted"),
         "training seconds, by seed": ", ".join(seconds),
     }
+
+
+def holds_to(row: Row, never: str) -> str:
+    """By seed; what was not measured is not called `never`."""
+    return ", ".join(
+        "not measured" if length is None else f"{length:,}" if length else never for length in row["holds_to"].values()
+    )
 
 
 def learned(row: Row, unknown: str) -> str:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from headcount.records.files import write_json
 from headcount.records.intervals import rate
 from headcount.records.rows import FIXED, only, parts, read_rows, row, select, values_of, write_rows
 
@@ -64,3 +65,29 @@ def test_a_file_with_anything_else_is_named_and_refused(content, message, tmp_pa
     with pytest.raises(ValueError, match=message) as error:
         read_rows(path)
     assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"head": "a`b"}, "head='a`b'; expected a name"),
+        ({"steps": "many"}, "steps='many'; expected a whole number"),
+        ({"right": 1}, "right=1; expected true or false"),
+        ({"drop": {"n": 1}}, "expected value, n and interval"),
+        ({"weights": [1]}, "expected a map of numbers"),
+        ({"study": "evaluation", "metric": "exact_match"}, "without a value or an interval"),
+        ({"study": "ablation", "metric": "exact_match_drop", "value": 0.5}, "without a value or an interval"),
+    ],
+)
+def test_fields_of_another_kind_are_named_where_rows_are_read(change, said, tmp_path):
+    path = write_json(tmp_path / "ablation.json", [{**row("x", "y"), **change}])
+    with pytest.raises(ValueError, match=said) as error:
+        read_rows(path)
+    assert "ablation.json has a row" in str(error.value)
+
+
+def test_a_field_that_is_missing_names_the_file(tmp_path):
+    (found,) = read_rows(write_json(tmp_path / "toggles.json", [row("x", "y")]))
+    assert found == row("x", "y") and found.get("head") is None
+    with pytest.raises(ValueError, match=r"toggles.json has a row without 'head'"):
+        found["head"]

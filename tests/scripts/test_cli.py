@@ -10,6 +10,7 @@ import pytest
 
 import headcount
 from headcount.configuration import choices
+from headcount.scripts import cli
 from headcount.scripts.ls import FAMILIES
 
 
@@ -73,3 +74,20 @@ def test_mistakes_get_one_sentence_and_exit_code_2(arguments, sentence):
     assert answer.returncode == 2 and answer.stdout == ""
     assert re.search(sentence, answer.stderr) and len(answer.stderr.strip().splitlines()) == 1
     assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.parametrize("number", ["x", "1.5", "0", "-3", "9" * 5000, "1e9", ""])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("heads", "run", "--output", "o", "--rows"),
+        ("train", "addition", "--output", "o", "--keep"),
+        ("study", "--output", "o", "--workers"),
+        ("extrapolate", "--output", "o", "--workers"),
+        ("prune", "run", "--output", "o", "--finetune"),
+    ],
+)
+def test_a_number_that_does_not_fit_says_which_do(words, number, capsys):
+    assert cli.run([*words, number]) == 2
+    said = capsys.readouterr().err
+    assert "is not allowed; expected a whole number from" in said and "int range" not in said and len(said) < 300

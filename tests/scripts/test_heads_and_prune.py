@@ -1,6 +1,11 @@
 """`headcount heads` and `headcount prune` as a user runs them, on a model trained for a few seconds."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 from command_line import run
@@ -16,7 +21,13 @@ logging.disable_progress_bar()  # as the command line does in a process of its o
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "tiny"
-    few = ["training.steps=250", "data.test=60", "data.pairs=30", "model.num_attention_heads=2"]
+    few = [
+        "training.steps=250",
+        "training.checkpoint_every=100",
+        "data.test=60",
+        "data.pairs=30",
+        "model.num_attention_heads=2",
+    ]
     run("train", "addition-tiny", "--output", folder, *(word for value in few for word in ("--set", value)))
     return folder
 
@@ -105,7 +116,90 @@ def test_prune_writes_a_smaller_model_that_loads_and_generates(trained, tmp_path
     assert whole["value"] == tested["pruned"]["value"]
     card = run("push", output, "--repo-id", "small", "--dry-run").stdout
     assert f"{model.num_parameters():,}" in card and "figures/pruning.png" in card
-    assert "is not empty" in run("prune", trained, "--output", output, "--keep", 3, code=2).stderr
+    assert not (output / "unfinished").exists()
+    again = run("prune", trained, "--output", output, "--keep", 3, "--finetune", 5, "--control", "--rows", 50)
+    assert again.stdout == answer.stdout and "is finished already" in again.stderr
+    refused = run("prune", trained, "--output", output, "--keep", 3, code=2)
+    assert "holds results for finetune=5, now asked for None" in refused.stderr
+    assert "holds no result of headcount prune" in run("prune", trained, "--output", output.parent, code=2).stderr
+
+
+PARTS = {  # how much of the work is done when it is stopped, by what is there then
+    "the curve": "unfinished/results/curve.json",
+    "fine-tuning": "unfinished/results/finetuned.json",
+    "half of the control": "control/checkpoints/step-00000100/state.json",
+    "the control": "control/provenance.json",
+    "the model": "recipe.yaml",
+}
+
+
+PRUNING = ("--keep", 4, "--finetune", 3, "--control", "--rows", 20)
+
+
+@pytest.fixture(scope="module")
+def pruned(trained, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pruned") / "whole"
+    run("prune", trained, "--output", folder, *PRUNING)
+    return folder
+
+
+@pytest.mark.parametrize("done", PARTS)
+def test_a_pruning_that_was_stopped_goes_on_and_ends_the_same(trained, pruned, tmp_path, done, monkeypatch):
+    output, written = tmp_path / "small", []
+    real = Path.rename, Path.replace
+
+    def stop_after(original):
+        def moved(path, target):
+            found = original(path, target)
+            if (output / PARTS[done]).exists() and not written:
+                written.append(target)
+                raise KeyboardInterrupt
+            return found
+
+        return moved
+
+    monkeypatch.setattr(Path, "rename", stop_after(real[0]))
+    monkeypatch.setattr(Path, "replace", stop_after(real[1]))
+    stopped = run("prune", trained, "--output", output, *PRUNING, code=130)
+    assert stopped.stderr.endswith("interrupted; what is finished stays; the same command goes on from there\n")
+    stamp = (output / PARTS[done]).stat().st_mtime_ns if done != "the model" else None
+    again = run("prune", trained, "--output", output, *PRUNING)
+    assert written and ("removing heads, without" not in again.stderr)
+    if done == "half of the control":
+        assert "resuming" in again.stderr and "at step 0 " not in again.stderr
+    if done == "the control":
+        assert (output / PARTS[done]).stat().st_mtime_ns == stamp
+    weights = [(folder / "model" / "model.safetensors").read_bytes() for folder in (pruned, output)]
+    assert weights[0] == weights[1]
+
+    def plain(folder):  # speed is measured, and differs
+        return [{k: v for k, v in row.items() if k != "relative_speed"} for row in rows_of(folder, "pruning")]
+
+    assert plain(pruned) == plain(output)
+
+
+def test_ctrl_c_while_the_control_is_trained_is_one_sentence(trained, tmp_path):
+    arguments = [
+        "prune",
+        str(trained),
+        "--output",
+        str(tmp_path / "small"),
+        "--keep",
+        "5",
+        "--control",
+        "--rows",
+        "20",
+    ]
+    process = subprocess.Popen([sys.executable, "-m", "headcount", *arguments], stderr=subprocess.PIPE, text=True)
+    log = tmp_path / "small" / "control" / "metrics.jsonl"
+    deadline = time.monotonic() + 120
+    while not (log.exists() and log.read_text().count("\n") > 1):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130 and "Traceback" not in said and "--resume" not in said
+    assert said.endswith("headcount: interrupted; what is finished stays; the same command goes on from there\n")
 
 
 def test_prune_names_what_is_wrong(trained, tmp_path):
@@ -114,7 +208,7 @@ def test_prune_names_what_is_wrong(trained, tmp_path):
 
     assert "max_drop and keep exclude each other" in refused("--keep", 3, "--max-drop", 0.1)
     assert "keep=6 is not allowed; expected 0 to 5" in refused("--keep", 6)
-    assert "--finetune 0 is not allowed" in refused("--finetune", 0)
+    assert "'--finetune': '0' is not allowed" in refused("--finetune", 0)
     assert "max_drop=2.0 is not allowed" in refused("--max-drop", 2)
     assert "is the run itself" in run("prune", trained, "--output", trained, code=2).stderr
     assert not (tmp_path / "x").exists()

@@ -140,7 +140,10 @@ def test_a_commit_whose_answer_was_lost_is_said(hub, staged):
             "there is no token for the Hub; expected one from `hf auth login` or in the environment variable",
         ),
         ("wrong token", "nothing was pushed to alice/sums: the Hub does not accept the token; log in again"),
-        ("no network", "nothing was pushed to alice/sums: http://127.0.0.1:9 cannot be reached; is there a network?"),
+        (
+            "no network",
+            "nothing was pushed to alice/sums: http://127.0.0.1:9 cannot be reached (is there a network?).",
+        ),
         ("offline", "nothing was pushed to alice/sums: HF_HUB_OFFLINE is set"),
         (
             "of somebody else",

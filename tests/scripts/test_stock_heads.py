@@ -11,6 +11,7 @@ from transformers import BertConfig, BertForSequenceClassification, BertModel, P
 from transformers.utils import logging
 
 import headcount
+from headcount.scripts.stock_heads import read_columns
 
 
 logging.disable_progress_bar()  # as the command line does in a process of its own
@@ -96,6 +97,12 @@ def test_every_task_leaves_rows_figures_and_a_ranking(task, tmp_path):
         stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "results").iterdir()}
         assert run(*arguments)[0] == out
         assert stamps == {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "results").iterdir()}
+        table(data, [{**row, "text": "w7 w8"} for row in rows])
+        assert "holds results for other data" in run(*arguments, code=2)[1]
+        table(data, rows[::-1])
+        assert "holds results for other data" in run(*arguments, code=2)[1]
+        table(data, rows)
+        assert run(*arguments)[0] == out
 
 
 def test_a_pruned_model_is_loaded(tmp_path):
@@ -129,3 +136,33 @@ def test_bad_input_is_one_sentence(tmp_path):
     )
     assert "Unrecognized configuration class" in refused("--task", "text2text", "--data", both)
     assert "takes other models with --task" in refused()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("t.csv", "text\n\u00e9t\u00e9\n".encode("latin-1"), "is not text in UTF-8"),
+        ("t.csv", "text\nw1\n".encode("utf-16"), "holds a NUL character|is not text in UTF-8"),
+        ("t.csv", b"text\nw1\0\n", "holds a NUL character"),
+        ("t.csv", b"", "cannot be read as a table"),
+        ("t.csv", b"text\n\n,\n", "has an empty or strange cell|has no rows|cannot be read as a table"),
+        ("t.jsonl", b"{", "cannot be read as a table"),
+        ("t.parquet", b"PAR1garbage", "cannot be read as a table"),
+        ("t.doc", b"text", "is not a table"),
+    ],
+)
+def test_broken_tables_are_one_sentence(name, content, said, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    options = ("--task", "feature-extraction", "--output", tmp_path / "out")
+    found = run("heads", tmp_path / "nowhere", "--data", tmp_path / name, *options, code=2).stderr
+    assert any(part in found for part in said.split("|")), found
+
+
+def test_a_table_may_start_with_a_mark_and_a_folder_must_hold_tables(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"\xef\xbb\xbftext\nw1 w2\n")
+    assert read_columns(str(tmp_path / "t.csv"), {"text": ("text",)}, 10) == {"text": ["w1 w2"]}
+    (tmp_path / "empty").mkdir()
+    options = ("--task", "feature-extraction", "--output", tmp_path / "out")
+    for folder in ("/", tmp_path / "empty"):
+        said = run("heads", tmp_path / "nowhere", "--data", folder, *options, code=2).stderr
+        assert "holds no table; expected files ending in one of .csv" in said

@@ -71,7 +71,7 @@ def test_failures_are_told_the_rest_goes_on_and_nothing_is_done_twice(tmp_path, 
     stamp = (folder / "logs" / "second.log").stat().st_mtime_ns
     Runner(STEPS, State(folder, QUICK), 2).run()
     assert (folder / "logs" / "second.log").stat().st_mtime_ns == stamp
-    assert "3 of 5 steps were finished already" in capfd.readouterr().err
+    assert "2 of 5 steps were finished already" in capfd.readouterr().err, "the report builds on what failed"
 
 
 def test_a_step_whose_command_changed_runs_again(tmp_path):
@@ -80,6 +80,24 @@ def test_a_step_whose_command_changed_runs_again(tmp_path):
     state.finish(step, 1.0)
     assert state.is_done(step) and step.command == "headcount ls tasks"
     assert not state.is_done(Step("one", ("ls", "poolers"), 1))
+
+
+def test_what_builds_on_a_step_that_runs_again_runs_again_too(tmp_path):
+    state = State(tmp_path / "s", FULL)
+    steps = [
+        Step("data", ("data", "reverse", "--output", str(tmp_path / "data")), 1),
+        Step("train", ("ls", "tasks"), 1, needs=("data",)),
+        Step("heads", ("ls", "tasks"), 1, needs=("train",)),
+        Step("other", ("ls", "tasks"), 1),
+    ]
+    (tmp_path / "data").mkdir()
+    for step in steps:
+        state.finish(step, 1.0)
+    assert state.open_steps(steps) == []
+    (tmp_path / "data").rmdir()
+    assert [step.name for step in state.open_steps(steps)] == ["data", "train", "heads"]
+    state.begin(steps[3])
+    assert not State(tmp_path / "s", FULL).is_done(steps[3]), "a kill in the middle of it is noticed"
 
 
 def test_folders_that_belong_to_something_else_are_refused(tmp_path):

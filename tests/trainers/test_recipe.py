@@ -89,3 +89,40 @@ def test_broken_files_are_named(tmp_path):
     with pytest.raises(ValueError, match=r"'modle' is not a key of a recipe\. Did you mean 'model'"):
         load_recipe(str(path))
     assert RECIPE_FOLDER.name == "recipes"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("extends: own.yaml", "extends itself"),
+        ("extends: other.yaml", "extends itself"),
+        ("extends: [addition]", "has extends="),
+        ("task: 5", "has task=5; expected a text"),
+        ("task: addition\ntraining: 5", "has training=5; expected names with values"),
+        ("task: addition\ndata: [1]", r"has data=\[1\]; expected names with values"),
+        ("task: addition\nmodel: text", "has model='text'; expected names with values"),
+        ("task: addition\nmodel: {1: 2}", "has model="),
+        ("task: addition\ntraining: {steps: 1, betas: [a, b]}", "training.betas="),
+        ("task: addition\ntraining: {steps: 1, betas: 5}", "training.betas=5"),
+        ("task: addition\ntraining: {steps: 1, betas: [1, 2, 3]}", "training.betas="),
+        ("task: addition\ntraining: {steps: 1, seed: 99999999999999999999}", "training.seed="),
+        ("task: addition\ntraining: {steps: 1, batch_size: 100000000000}", "training.batch_size="),
+        ("task: addition\nmodel: {id2label: 8}", "model.id2label is not a key"),
+        ("task: addition\nmodel: {dtype: nonsense}", "model.dtype is not a key"),
+    ],
+)
+def test_broken_recipes_are_one_sentence(text, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.yaml").write_text(text)
+    (tmp_path / "other.yaml").write_text("extends: own.yaml")
+    with pytest.raises(ValueError, match=said):
+        load_recipe("own.yaml")
+
+
+@pytest.mark.parametrize(
+    "setting", ["model.id2label=8", "training.steps=" + "9" * 5000, "training.betas=[a,b]", "training.steps=*a"]
+)
+def test_settings_that_do_not_fit_are_one_sentence(setting):
+    with pytest.raises(ValueError, match=r"expected|is not a key") as error:
+        load_recipe("addition", [setting])
+    assert "4300" not in str(error.value) and len(str(error.value)) < 300

@@ -225,6 +225,18 @@ def test_folders_that_cannot_be_used_fail_early(tmp_path):
         quiet(recipe, tmp_path / "huge", keep=10**12)
 
 
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_run_that_was_killed_in_its_first_moments_starts_again(resume, tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / f".probe-{process.pid}").write_bytes(b"headcount")
+    (run / f".recipe.partial-{process.pid}.yaml").write_text("half")
+    quiet(load_recipe("addition-tiny", FAST_ADDITION), run, resume=resume, evaluate=False)
+    assert (run / "model" / "model.safetensors").exists() and not list(run.glob(".*"))
+
+
 def test_gradient_accumulation_changes_nothing(tmp_path):
     for parts in (1, 4):
         quiet(

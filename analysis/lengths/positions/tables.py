@@ -12,7 +12,7 @@ from ....data_builders.registry import find_task
 from ....modeling.modeling_headcount import HeadcountForSequenceClassification
 from ....modeling.position_encodings import POSITION_ENCODINGS, sinusoid
 from ....records.rows import Row, Rows, read_rows, row
-from ....trainers.model_building import MODEL_CLASSES
+from ....trainers.model_loading import load_model, read_config
 
 
 SHOWN = 48  # positions of a table
@@ -53,8 +53,8 @@ def trained_encodings(cells: Path) -> dict[str, Trained]:
     for path in sorted(cells.glob("*/results/lengths.json")):
         folder, example = path.parent.parent, read_rows(path)[0]
         if example["variant"] not in found:
-            config = HeadcountConfig.from_pretrained(folder / "model")
-            model = MODEL_CLASSES[config.architecture].from_pretrained(folder / "model")
+            config = read_config(folder / "model")
+            model: Any = load_model(folder / "model", config.architecture)
             positions = find_task(example["task"]).tokens_at(example["trained"][1], config.architecture)
             encoding = model.model.first_stack.position_encoding.eval()
             found[example["variant"]] = Trained(encoding, folder.name, positions, config.head_dim)

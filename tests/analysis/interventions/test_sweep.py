@@ -10,6 +10,7 @@ from transformers import GPT2Config, GPT2ForSequenceClassification
 
 import headcount
 from headcount.analysis.interventions.batches import partners
+from headcount.analysis.interventions.finished_batches import data_hash, weights_hash
 from headcount.analysis.interventions.intervention import Intervention, one_at_a_time
 from headcount.analysis.interventions.sites import sites
 from headcount.analysis.interventions.sweep import RUNNERS, sweep
@@ -350,6 +351,22 @@ def test_a_stopped_sweep_goes_on_and_another_one_is_refused(tmp_path):
         sweep(model, batches, list(one_at_a_time(sites(model)[:3], "mean")), resume=tmp_path / "sweep")
     with pytest.raises(ValueError, match="holds a sweep with another data"):
         sweep(model, batches[:2], wanted, resume=tmp_path / "sweep")
+    (tmp_path / "sweep" / "sweep.json").unlink()
+    with pytest.raises(ValueError, match=r"holds batches without sweep\.json"):
+        sweep(model, batches, wanted, resume=tmp_path / "sweep")
+
+
+def test_a_sweep_knows_its_data_and_its_model_by_their_content():
+    long = np.arange(5000)
+    changed = long.copy()
+    changed[2500] = 0
+    assert str(long) == str(changed) and data_hash([{"ids": long}]) != data_hash([{"ids": changed}])
+    assert data_hash([{"ids": torch.zeros(2, 3)}]) != data_hash([{"ids": torch.zeros(3, 2)}])
+    first, second = make_stock("GPT-2"), make_stock("GPT-2")
+    second.load_state_dict(first.state_dict())
+    assert weights_hash(first) == weights_hash(second)
+    second.config.activation_function = "relu"
+    assert weights_hash(first) != weights_hash(second)
 
 
 def test_the_model_is_left_as_it_was():

@@ -3,6 +3,11 @@
 from headcount.analysis.lengths.summary import NEVER_LEARNED, NOT_MEASURED, ONE_CLASS, summarize
 from headcount.records.intervals import rate
 from headcount.records.rows import row
+from headcount.reports.findings.label_lengths import goes_farthest, learned_in_distribution
+from headcount.reports.findings.sequence_lengths import fitted_in_distribution, holds_farthest, holds_to_the_longest
+from headcount.reports.tables.length_study import study_table
+from headcount.reports.tables.lengths import answer_row as answer_cells
+from headcount.reports.tables.lengths import label_row as label_cells
 
 
 def label_row(seed, length, right, n=200, one_class=False):
@@ -45,7 +50,24 @@ def test_what_was_not_measured_is_not_called_not_learned():
     (summary,) = summarize([label_row(0, 32, 200), label_row(0, 64, 200)])
     assert summary["flags"] == [NOT_MEASURED] and summary["learned"] == 0
     assert summary["in_distribution"] is None and summary["value"] is None
-    assert summary["in_distribution_by_seed"] == {"0": None}
+    assert summary["in_distribution_by_seed"] == {"0": None} and summary["holds_to"] == {"0": None}
+    table = study_table([summary])
+    assert NOT_MEASURED in table and NEVER_LEARNED not in table and "0/1" not in table
+    (shown,) = [label_cells(summary, list(summary["accuracy"]))]
+    assert shown["learned"] == shown["99 % up to, by seed"] == "not measured"
+    assert not goes_farthest([summary], "summary.json")
+    (finding,) = learned_in_distribution([summary], "summary.json")
+    assert "1 not measured there" in finding.text and "in none" not in finding.text
+
+
+def test_answers_that_were_not_measured_are_not_called_never_fitted():
+    (summary,) = summarize([answer_row("whole", 0, "random", 50, 100)])
+    assert "never" not in study_table([summary]) and NOT_MEASURED in study_table([summary])
+    shown = answer_cells(summary, list(summary["accuracy"]))
+    assert shown["fitted"] == shown["holds to, by seed"] == "not measured"
+    (finding,) = fitted_in_distribution([summary], "summary.json")
+    assert "1 not measured there" in finding.text and "never" not in finding.text
+    assert not holds_to_the_longest([summary], "summary.json") and not holds_farthest([summary], "summary.json")
 
 
 def test_summary_tells_a_model_that_never_learned_from_one_that_does_not_extrapolate():

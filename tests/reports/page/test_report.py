@@ -10,10 +10,10 @@ from small_study import addition_study
 from headcount.records.files import write_json as write
 from headcount.records.rows import row as make_row
 from headcount.records.rows import select
+from headcount.reports.markdown import inline
 from headcount.reports.page.report import (
     GENERATOR,
     embedded_json,
-    markdown_inline,
     render_html,
     render_markdown,
     write_report,
@@ -232,7 +232,7 @@ def test_hostile_text_stays_text(study, tmp_path):
 def test_escaping_of_json_and_markdown():
     assert embedded_json({"a": "</script>\u2028&"}) == '{"a":"\\u003c/script\\u003e\\u2028\\u0026"}'
     assert json.loads(embedded_json([float("nan"), 0.5])) == [None, 0.5]
-    assert markdown_inline("a|b\n<c> `d` [e](f) *g*") == "a\\|b \\<c> \\`d\\` \\[e\\](f) \\*g\\*"
+    assert inline("a|b\n<c> `d` [e](f) *g*") == "a\\|b \\<c> \\`d\\` \\[e\\](f) \\*g\\*"
     table = make_table("t", [{"name": "a", "value": "1.5 %"}, {"name": "b", "value": "−2"}, {"name": "c"}])
     assert table.numeric == {1} and table.rows[2] == ["c", "–"]
 
