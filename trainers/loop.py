@@ -39,7 +39,7 @@ from ..records.rows import Row, read_rows, results_path, row, write_rows
 from ..records.run_folder import METRICS, PROVENANCE
 from . import checkpoints
 from .evaluation import evaluate_model, validate
-from .model_building import make_model, tokenizer_of
+from .model_building import make_model, save_model
 from .new_run import prepare_folder
 from .optimizers import OPTIMIZERS, schedule
 from .recipe import Recipe
@@ -397,8 +397,7 @@ def finish(
     cpu_start: float,
 ) -> None:
     log.flush()
-    model.save_pretrained(folder / "model")
-    tokenizer_of(recipe).save_pretrained(folder / "model")
+    save_model(folder / "model", model, recipe)
     write_rows(folder, "training", [summary])
     if options.evaluate:
         say("evaluating on the test splits")

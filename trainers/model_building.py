@@ -1,5 +1,7 @@
 """From a recipe to a model: what the task knows (vocabulary, special tokens) meets what the recipe chooses."""
 
+from pathlib import Path
+
 from ..configuration.configuration_headcount import HeadcountConfig
 from ..data_builders.tasks import ARCHITECTURES
 from ..data_builders.tokenization import HeadcountTokenizer, make_tokenizer
@@ -10,6 +12,7 @@ from ..modeling.modeling_headcount import (
     HeadcountForSequenceClassification,
     HeadcountPreTrainedModel,
 )
+from ..records.files import new_folder
 from .recipe import Recipe
 from .training_data import style_of
 
@@ -45,3 +48,10 @@ def make_model(recipe: Recipe) -> HeadcountPreTrainedModel:
 
 def tokenizer_of(recipe: Recipe) -> HeadcountTokenizer:
     return make_tokenizer(recipe.the_task, style_of(recipe))
+
+
+def save_model(folder: Path, model: HeadcountPreTrainedModel, recipe: Recipe) -> None:
+    """Writes the model with its tokenizer, whole or not at all."""
+    with new_folder(folder) as partial:
+        model.save_pretrained(partial)
+        tokenizer_of(recipe).save_pretrained(partial)

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from ..data_builders.corpus import Corpus
 from ..modeling.modeling_headcount import HeadcountPreTrainedModel
-from ..records.files import new_folder, write_json, write_text
+from ..records.files import write_json, write_text
 from ..records.provenance import model_hashes, provenance
 from ..records.rows import write_rows
 from ..records.run_folder import PROVENANCE, RECIPE, is_run
 from .evaluation import evaluate_model
 from .loop import Interrupted, RunOptions, train_recipe
-from .model_building import tokenizer_of
+from .model_building import save_model
 from .model_loading import load_model
 from .recipe import Recipe
 
@@ -26,9 +26,7 @@ def save_pruned_run(
     folder: Path, recipe: Recipe, corpus: Corpus, model: HeadcountPreTrainedModel, seconds: float, cpu_start: float
 ) -> None:
     """Recipe, model, tokenizer and evaluation, so that every verb that reads a run reads this one too."""
-    with new_folder(folder / "model") as partial:
-        model.save_pretrained(partial)
-        tokenizer_of(recipe).save_pretrained(partial)
+    save_model(folder / "model", model, recipe)
     write_text(folder / RECIPE, pruned_recipe(recipe, model).to_yaml())
     write_rows(folder, "evaluation", evaluate_model(model, recipe, corpus))
     found = provenance(recipe.name, recipe.training.seed, seconds, cpu_start, 1)
