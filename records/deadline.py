@@ -28,21 +28,27 @@ def within(seconds: float, call: Callable[[], T], give_up: Callable[[], Any] = l
         except BaseException as error:  # every kind: it is raised again where the caller waits
             failure.append(error)
 
+    before = set(threading.enumerate())
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     try:
         thread.join(seconds)
     except BaseException:
-        _given_up.append(thread)
+        _given_up.extend(set(threading.enumerate()) - before)
         give_up()
         raise
     if thread.is_alive():
-        _given_up.append(thread)
+        _given_up.extend(set(threading.enumerate()) - before)  # with its own helpers
         give_up()
         raise TimeoutError(f"no answer within {seconds:g} seconds")
     if failure:
         raise failure[0]
     return result["value"]
+
+
+def is_given_up() -> bool:
+    """Whether nobody waits any more for what this thread does."""
+    return threading.current_thread() in _given_up
 
 
 def leave(code: int) -> NoReturn:

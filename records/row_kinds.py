@@ -58,10 +58,10 @@ NUMBERS = (
     "true_negative_rate true_positive_rate uniform"
 )
 FLAGS = "as_expected costs_more expected fine_tuned holds kept moves one_class_only right zero_pad"
-ESTIMATES = "ablated carry_excess carry_flip drop in_distribution intact"
+ESTIMATES = "ablated carry_excess carry_flip drop intact"
 MAYBE_ESTIMATES = (
-    "carry_source decided_beyond decided_within_training_range margin mean_drop same_column violations_beyond "
-    "violations_within_training_range"
+    "carry_source decided_beyond decided_within_training_range in_distribution margin mean_drop same_column "
+    "violations_beyond violations_within_training_range"
 )
 
 # Field -> (whether a value fits, what is expected)

@@ -6,7 +6,8 @@ recipe.yaml, provenance.json, metrics.jsonl, model/, checkpoints/, results/NAME.
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .files import files_inside, kept_inside, read_json, read_json_lines, read_yaml
+from .files import files_inside, kept_inside, read_json, read_json_lines
+from .recipe_file import read_recipe
 from .rows import Rows, read_rows
 
 
@@ -81,7 +82,7 @@ def read_run(folder: Path, whole: bool = False) -> Run:
     metrics = folder / METRICS
     return Run(
         folder=folder,
-        recipe=read_yaml(kept_inside(folder, folder / RECIPE)),
+        recipe=read_recipe(kept_inside(folder, folder / RECIPE)),
         provenance=origin,
         config=found(CONFIG),
         metrics=read_json_lines(metrics) if metrics.is_file() else [],

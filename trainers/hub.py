@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..records.deadline import within
+from ..records.deadline import is_given_up, within
 
 
 T = TypeVar("T")
@@ -31,7 +31,13 @@ def ask_hub(call: Callable[[], T], seconds: float = QUESTION) -> T:
     def patient() -> Any:
         client = default_client_factory()
         client.timeout = min(SILENCE, limit)
+        client.event_hooks = {**client.event_hooks, "request": [*client.event_hooks["request"], check_wanted]}
         return client
+
+    def check_wanted(request: Any) -> None:
+        """Ends an earlier call that was given up and tries again: its failure would close the client of this one."""
+        if is_given_up():
+            raise RuntimeError("nobody waits for this answer")
 
     def no_more() -> Any:
         raise ConnectionError("the time for the Hub is over")

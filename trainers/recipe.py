@@ -17,11 +17,11 @@ import yaml
 from ..configuration.rules import Rule, flag, fraction, nearest, number_above, one_of, optional, share, whole_number
 from ..data_builders.registry import find_task
 from ..data_builders.tasks import NoOptions, Task, options_of
-from ..records.files import parse_yaml, read_yaml
+from ..records.files import parse_yaml
+from ..records.recipe_file import SECTIONS, read_recipe
 
 
 RECIPE_FOLDER = Path(__file__).parent / "recipes"
-SECTIONS = ("data", "model", "training")
 MOST, MOST_ROWS = 10**12, 10**7  # of steps, seeds; of rows in a batch: more is a slip of the keyboard
 
 TRAINING_RULES: dict[str, Rule] = {
@@ -195,16 +195,9 @@ def _read(name_or_path: str, extending: tuple[Path, ...] = ()) -> dict[str, Any]
             )
     if not path.exists():
         raise ValueError(f"there is no file {path}; expected the path of a recipe in YAML.")
-    content = read_yaml(path)
+    content = read_recipe(path)
     if path.absolute() in extending:
         raise ValueError(f"{path} extends itself, directly or by way of others; expected recipes that end somewhere.")
-    for key in ("extends", "name", "task", "description"):
-        if not isinstance(content.get(key, ""), str):
-            raise ValueError(f"{path} has {key}={content[key]!r}; expected a text.")
-    for section in SECTIONS:
-        found = content.get(section) or {}
-        if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
-            raise ValueError(f"{path} has {section}={found!r}; expected names with values.")
     base = _read(content.pop("extends"), (*extending, path.absolute())) if "extends" in content else {}
     merged = {**base, **content}
     for section in SECTIONS:

@@ -36,9 +36,13 @@ sys.exit(str(failed) if failed else 0)
 """
 
 
-def start(*command, **options):
+def start(*command):
     return subprocess.Popen(
-        [sys.executable, *map(str, command)], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, **options
+        [sys.executable, *map(str, command)],
+        env=ENVIRONMENT,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored in the background of a shell
     )
 
 

@@ -55,7 +55,8 @@ def test_files_that_are_cut_are_found_and_hidden_ones_are_litter(tmp_path):
     import numpy
 
     save_file({"weight": numpy.zeros(100)}, tmp_path / "model.safetensors")
-    write_rows(tmp_path, "evaluation", [row("evaluation", "exact_match")])
+    half = {"value": 0.5, "n": 2, "interval": [0.1, 0.9]}
+    write_rows(tmp_path, "evaluation", [row("evaluation", "exact_match", half)])
     assert torn_files(tmp_path) == {} and litter(tmp_path) == []
     for path in (tmp_path / "model.safetensors", tmp_path / "results" / "evaluation.json"):
         path.write_bytes(path.read_bytes()[:-3])
