@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..records.files import read_json as read_file
-from ..trainers.hub import SLOWEST, TRANSFER, ask_hub, reason
+from ..trainers.hub import ask_hub, reason, transfer_limit
 from .repository import VERSION, PublishedData, Repository
 
 
@@ -114,7 +114,7 @@ def push(
         message = f"Upload {repository.repo_type} with headcount {VERSION}"
         done = ask_hub(
             lambda: api.create_commit(**place, operations=operations, commit_message=message, revision=revision),
-            TRANSFER + repository.size / SLOWEST,
+            transfer_limit(repository.size),
         )
         return Pushed(repo_id, done.oid, done.commit_url, changed=done.oid != head)
     except PushFailed:

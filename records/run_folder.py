@@ -85,10 +85,23 @@ def read_run(folder: Path, whole: bool = False) -> Run:
         recipe=read_recipe(kept_inside(folder, folder / RECIPE)),
         provenance=origin,
         config=found(CONFIG),
-        metrics=read_json_lines(metrics) if metrics.is_file() else [],
+        metrics=read_metrics(metrics) if metrics.is_file() else [],
         rows=read_results(folder),
         figures=list_figures(folder),
     )
+
+
+def read_metrics(path: Path) -> list[dict]:
+    """The log of a training: a step in every line, and numbers that were measured there."""
+    found = read_json_lines(path)
+    for line in found:
+        wrong = next((name for name, value in line.items() if not isinstance(value, (int, float))), None)
+        if wrong is not None or not isinstance(line.get("step"), int):
+            name = wrong or "step"
+            raise ValueError(
+                f"{path} has a line with {name}={line.get(name)!r}; expected the log as headcount wrote it."
+            )
+    return found
 
 
 def check_provenance(found: dict, where: Path) -> None:

@@ -107,7 +107,7 @@ class ParentLine:
     def __init__(self) -> None:
         _take_lifeline()
         self.lines: SimpleQueue[str | None] = SimpleQueue()
-        self.at_work, self.closed = False, False
+        self.at_work, self.closed = True, False  # what is done before the first order is work, too
         self.answers, sys.stdout = sys.stdout, sys.stderr  # whatever a library prints is no answer
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -123,6 +123,7 @@ class ParentLine:
             _end()
 
     def __iter__(self) -> Iterator[str]:
+        self.at_work = False
         while (line := self.lines.get()) is not None:
             self.at_work = True
             if self.closed:

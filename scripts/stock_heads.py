@@ -74,7 +74,7 @@ def load(auto_class: str, model: str) -> "tuple[Any, PreTrainedModel]":
 
     from ..modeling.stock.pruning import load_pruned
     from ..modeling.stock.pruning_notes import saved_without
-    from ..trainers.hub import TRANSFER, ask_hub, reason
+    from ..trainers.hub import fetch, reason
     from ..trainers.model_loading import first_line
 
     def both() -> "tuple[Any, PreTrainedModel]":
@@ -85,7 +85,7 @@ def load(auto_class: str, model: str) -> "tuple[Any, PreTrainedModel]":
 
     is_folder = Path(model).exists()
     try:
-        return both() if is_folder else ask_hub(both, TRANSFER)
+        return both() if is_folder else fetch(both, model)
     except Exception as error:
         why = first_line(error) if is_folder else reason(error)
         raise ValueError(f"{model} cannot be loaded ({why}); expected a model of transformers.") from error
@@ -103,9 +103,11 @@ def read_columns(data: str, wanted: dict[str, tuple[str, ...]], rows: int) -> di
                 f"{data} has the columns {', '.join(found.column_names)}; expected one of {', '.join(choices)}."
             )
         columns[name] = list(found[column])
-        if not all(isinstance(value, (str, int, float)) for value in columns[name]):
+        kinds = str if name == "text" else (str, int, float)
+        if not all(isinstance(value, kinds) for value in columns[name]):
+            what = "a text" if name == "text" else "a value"
             raise ValueError(
-                f"{data} has an empty or strange cell in the column {column}; expected a value in every row."
+                f"{data} has an empty or strange cell in the column {column}; expected {what} in every row."
             )
     if not columns["text"]:
         raise ValueError(f"{data} has no rows; expected at least one.")
@@ -116,7 +118,7 @@ def read_table(data: str) -> Any:
     """A dataset from a file, from a folder with tables, or by its name on the Hub; a sentence if there is none."""
     import datasets
 
-    from ..trainers.hub import TRANSFER, ask_hub, reason
+    from ..trainers.hub import fetch, reason
     from ..trainers.model_loading import first_line
 
     path = Path(data)
@@ -134,7 +136,9 @@ def read_table(data: str) -> Any:
             options |= {"encoding": "utf-8-sig"} if READERS[path.suffix] in ("csv", "text") else {}
             return datasets.load_dataset(READERS[path.suffix], data_files=str(path), split="train", **options)
         splits = (
-            datasets.load_dataset(data) if path.is_dir() else ask_hub(lambda: datasets.load_dataset(data), TRANSFER)
+            datasets.load_dataset(data)
+            if path.is_dir()
+            else fetch(lambda: datasets.load_dataset(data), data, repo_type="dataset")
         )
     except Exception as error:
         if not path.exists():

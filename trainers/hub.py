@@ -1,5 +1,6 @@
 """Asking the Hub: every question has a time limit, and every failure is a few words; a token is in none of them."""
 
+import logging
 import os
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -8,10 +9,11 @@ from ..records.deadline import is_given_up, within
 
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 QUESTION = 60.0  # seconds for a name, a list, a small file
-TRANSFER = 1800.0  # for a model or a data set
-SLOWEST = 50_000  # bytes a second that an upload may take
+TRANSFER = 7200.0  # for a model or a data set, however large the Hub says it is
+SLOWEST = 50_000  # bytes a second: what is slower is given up
 SILENCE = 60.0  # without a byte, after which a connection is given up
 LIMIT = "HEADCOUNT_HUB_SECONDS"  # environment variable: the limit for everything
 
@@ -46,6 +48,28 @@ def ask_hub(call: Callable[[], T], seconds: float = QUESTION) -> T:
     set_client_factory(patient)
     get_session()
     return within(limit, call, give_up=lambda: set_client_factory(no_more))
+
+
+def fetch(call: Callable[[], T], repo_id: str, repo_type: str = "model") -> T:
+    """As `ask_hub`, for a download from a repository: the limit follows from its size.
+
+    If the Hub does not say the size, `call` has the time of a question: what is in the cache already needs no more.
+    """
+    from huggingface_hub import HfApi
+
+    try:
+        info = ask_hub(lambda: HfApi().repo_info(repo_id, repo_type=repo_type, files_metadata=True))
+        size = sum(each.size or 0 for each in info.siblings or ())
+    except BadLimit:
+        raise
+    except Exception as error:  # whatever it is, `call` meets it too, and may do without the Hub
+        logger.debug("the Hub does not say how large %s is: %r", repo_id, error)
+        size = 0
+    return ask_hub(call, transfer_limit(size))
+
+
+def transfer_limit(size: int) -> float:
+    return min(TRANSFER, QUESTION + size / SLOWEST)
 
 
 class BadLimit(ValueError):
@@ -98,7 +122,7 @@ def reason(error: BaseException) -> str:
     if isinstance(chain[-1], OSError):
         return clean(f"{type(chain[-1]).__name__}: {chain[-1]}", get_token())
     # The client trusts the Hub and stumbles over whatever is missing in its answer.
-    return clean(f"{constants.ENDPOINT} gave an answer that is not one of a Hub ({names[-1]})", get_token())
+    return f"{constants.ENDPOINT} gave an answer that is not one of a Hub"
 
 
 def clean(text: str, token: str | None) -> str:

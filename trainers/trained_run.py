@@ -13,7 +13,7 @@ from ..modeling.modeling_headcount import HeadcountPreTrainedModel
 from ..records.files import kept_inside, read_json
 from ..records.provenance import check_model
 from ..records.run_folder import CONFIG, PROVENANCE, RECIPE
-from .hub import TRANSFER, ask_hub, reason
+from .hub import fetch, reason
 from .model_building import make_config
 from .model_loading import load_model
 from .recipe import Recipe, load_recipe
@@ -95,7 +95,7 @@ def download(repo_id: str) -> Path:
 
     try:
         patterns = ["*.json", "*.safetensors", RECIPE]
-        return Path(ask_hub(lambda: snapshot_download(repo_id, allow_patterns=patterns), TRANSFER))
+        return Path(fetch(lambda: snapshot_download(repo_id, allow_patterns=patterns), repo_id))
     except Exception as error:
         raise ValueError(
             f"{repo_id} is no folder here, and the Hub does not give it ({reason(error)}); expected a run folder, a "

@@ -35,7 +35,12 @@ def encode(tokenizer: Any, texts: list[str]) -> dict[str, Tensor]:
         if tokenizer.eos_token is None:
             raise ValueError("the tokenizer has neither a padding nor an end token; expected one to fill up batches.")
         tokenizer.pad_token = tokenizer.eos_token
-    return dict(tokenizer(texts, return_tensors="pt", padding=True, truncation=True))
+    try:
+        return dict(tokenizer(texts, return_tensors="pt", padding=True, truncation=True))
+    except (TypeError, OverflowError) as error:  # of numbers in tokenizer_config.json, which nobody has checked
+        raise ValueError(
+            "the tokenizer cannot read the texts; expected a tokenizer_config.json as it was saved."
+        ) from error
 
 
 def classification_batch(model: PreTrainedModel, tokenizer: Any, columns: dict[str, list]) -> dict[str, Tensor]:

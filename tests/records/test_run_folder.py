@@ -53,6 +53,15 @@ def test_a_provenance_of_another_kind_is_named(change, tmp_path):
         read_run(folder, whole=True)
 
 
+@pytest.mark.parametrize(
+    "line", ['{"loss": 2.0}', '{"step": 1, "loss": "low"}', '{"step": [1]}', '{"step": 1, "n": {}}']
+)
+def test_a_log_of_another_kind_is_named(line, tmp_path):
+    write_text(make_run(tmp_path / "run") / "metrics.jsonl", f"{line}\n")
+    with pytest.raises(ValueError, match=r"metrics\.jsonl has a line with .*; expected the log as headcount wrote it"):
+        read_run(tmp_path / "run")
+
+
 def test_other_folders_are_no_runs(tmp_path):
     for folder, message in ((tmp_path / "nowhere", "is not a folder"), (tmp_path, "has no recipe.yaml")):
         with pytest.raises(ValueError, match=message):

@@ -6,7 +6,7 @@ import json
 import pytest
 from command_line import run
 
-from headcount.analysis.lengths import worker
+from headcount.analysis.lengths import cell_work
 from headcount.analysis.lengths.analyses import LENGTH_ANALYSES, LengthAnalysis
 from headcount.analysis.lengths.asked import Asked, is_finished, read_asked
 from headcount.analysis.lengths.cells import make_cells
@@ -73,28 +73,28 @@ def sizes(folder):
 def test_a_cell_stopped_between_two_questions_answers_neither_with_rows_of_the_other(cell, monkeypatch):
     made, folder = cell
     large, small = Asked((32,), ("swap",), 20), Asked((32,), ("swap",), 10)
-    worker.work(made, folder, large)
+    cell_work.work(made, folder, large)
     assert is_finished(folder, large) and sizes(folder) == {20}
     with monkeypatch.context() as patched, contextlib.suppress(KeyboardInterrupt):
         stop_at(patched, "dilution")
-        worker.work(made, folder, small)
+        cell_work.work(made, folder, small)
     assert sizes(folder) == {10} and not is_finished(folder, large) and read_asked(folder) is None
     assert gather_rows(folder.parents[1]) == {}
-    worker.work(made, folder, large)
+    cell_work.work(made, folder, large)
     assert is_finished(folder, large) and sizes(folder) == {20}
 
 
 def test_a_cell_trained_anew_forgets_what_was_asked_of_the_old_one(cell, monkeypatch):
     made, folder = cell
     before, now = Asked((32, 64), ("swap",), 10), Asked((128,), ("swap",), 10)
-    worker.work(made, folder, before)
+    cell_work.work(made, folder, before)
 
     def stop(*arguments):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, contextlib.suppress(KeyboardInterrupt):
-        patched.setattr(worker, "write_asked", stop)  # killed when all rows are there
-        worker.work(made, folder, now, overwrite=True)
+        patched.setattr(cell_work, "write_asked", stop)  # killed when all rows are there
+        cell_work.work(made, folder, now, overwrite=True)
     assert not is_finished(folder, before)
-    worker.work(made, folder, now)
+    cell_work.work(made, folder, now)
     assert json.loads((folder / "asked.json").read_text())["lengths"] == [128]

@@ -145,6 +145,7 @@ def test_bad_input_is_one_sentence(tmp_path):
         ("t.csv", "text\nw1\n".encode("utf-16"), "holds a NUL character|is not text in UTF-8"),
         ("t.csv", b"text\nw1\0\n", "holds a NUL character"),
         ("t.csv", b"", "cannot be read as a table"),
+        ("t.jsonl", b'{"text": 5}\n', "strange cell in the column text; expected a text"),
         ("t.csv", b"text\n\n,\n", "has an empty or strange cell|has no rows|cannot be read as a table"),
         ("t.jsonl", b"{", "cannot be read as a table"),
         ("t.parquet", b"PAR1garbage", "cannot be read as a table"),

@@ -125,3 +125,13 @@ def test_a_command_waits_for_one_that_is_about_to_end(tmp_path):
     assert first.wait(30) == 130
     _, said = second.communicate(timeout=120)
     assert second.returncode == 0, said
+
+
+def test_a_worker_that_is_still_starting_ends_with_its_parent():
+    """Torch takes seconds to import; whoever has given up the study does not wait for it."""
+    command = [sys.executable, "-m", "headcount.analysis.lengths.worker"]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    out, said = process.communicate(timeout=60)  # closes its standard input at once, as the end of the parent does
+    assert (process.returncode, out, said) == (0, "", "interrupted\n")
