@@ -59,7 +59,7 @@ def fetch(call: Callable[[], T], repo_id: str, repo_type: str = "model") -> T:
 
     try:
         info = ask_hub(lambda: HfApi().repo_info(repo_id, repo_type=repo_type, files_metadata=True))
-        size = sum(each.size or 0 for each in info.siblings or ())
+        size = sum(int(each.size or 0) for each in getattr(info, "siblings", None) or ())
     except BadLimit:
         raise
     except Exception as error:  # whatever it is, `call` meets it too, and may do without the Hub
