@@ -101,6 +101,9 @@ KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
+NUMBERED_HEADS = ("positions",)  # studies of one layer, whose heads have no other name
+
+
 class ReadRow(dict[str, Any]):
     """A row from a file, which names the file if a field is asked for that it does not have."""
 
@@ -124,7 +127,8 @@ def check_kinds(found: dict[str, Any], where: Any) -> None:
             f"{where} has a row of {found['metric']} without a value or an interval; expected rows as headcount "
             "writes them."
         )
-
+    if is_whole_number(found.get("head")) and found["study"] not in NUMBERED_HEADS:
+        raise ValueError(f"{where} has a row with head={found['head']!r}; expected the name of a head.")
     if found["study"] == "evaluation" and found.get("kind") is not None and found.get("length") is None:
         raise ValueError(f"{where} has a row of the class {found['kind']!r} without a length; expected one.")
     if "class_is_certain" in found and "class" not in found:

@@ -110,11 +110,11 @@ def numbers(option: str, text: str | None, smallest: int) -> list[int] | None:
     parts = names(option, text)
     if parts is None:
         return None
-    if not all(part.isdigit() and int(part) >= smallest for part in parts):
-        raise ValueError(
-            f"{option} {text!r} is not allowed; expected whole numbers from {smallest} on, such as 16,64."
-        )
-    return [int(part) for part in parts]
+    parse = whole_number(smallest)
+    try:
+        return [parse(part) for part in parts]
+    except typer.BadParameter as error:
+        raise ValueError(f"{option}: {error} Several have commas between them, such as 16,64.") from error
 
 
 def study(plan: "Plan", workers: int | None) -> "LengthResults":

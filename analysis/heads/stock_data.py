@@ -36,11 +36,13 @@ def encode(tokenizer: Any, texts: list[str]) -> dict[str, Tensor]:
             raise ValueError("the tokenizer has neither a padding nor an end token; expected one to fill up batches.")
         tokenizer.pad_token = tokenizer.eos_token
     try:
-        return dict(tokenizer(texts, return_tensors="pt", padding=True, truncation=True))
+        found = dict(tokenizer(texts, return_tensors="pt", padding=True, truncation=True))
     except (TypeError, OverflowError) as error:  # of numbers in tokenizer_config.json, which nobody has checked
-        raise ValueError(
-            "the tokenizer cannot read the texts; expected a tokenizer_config.json as it was saved."
-        ) from error
+        raise ValueError("the tokenizer cannot read the texts; expected its files as they were saved.") from error
+    empty = next((text for text, mask in zip(texts, found["attention_mask"], strict=True) if not mask.any()), None)
+    if empty is not None:
+        raise ValueError(f"the text {empty!r} has no tokens; expected some in every row.")
+    return found
 
 
 def classification_batch(model: PreTrainedModel, tokenizer: Any, columns: dict[str, list]) -> dict[str, Tensor]:

@@ -71,6 +71,7 @@ def test_a_file_with_anything_else_is_named_and_refused(content, message, tmp_pa
     ("change", "said"),
     [
         ({"head": "a`b"}, "head='a`b'; expected a name"),
+        ({"head": 3}, "head=3; expected the name of a head"),
         ({"steps": "many"}, "steps='many'; expected a whole number"),
         ({"right": 1}, "right=1; expected true or false"),
         ({"drop": {"n": 1}}, "expected value, n and interval"),

@@ -134,6 +134,8 @@ def test_bad_input_is_one_sentence(tmp_path):
     assert "expected one of target" in refused(
         "--task", "text2text", "--data", table(tmp_path / "x.jsonl", [{"text": "w1"}])
     )
+    nothing = table(tmp_path / "nothing.jsonl", [{"text": "w1", "label": 0}, {"text": "", "label": 0}])
+    assert "the text '' has no tokens" in refused("--task", "text-classification", "--data", nothing)
     assert "Unrecognized configuration class" in refused("--task", "text2text", "--data", both)
     assert "takes other models with --task" in refused()
 
