@@ -8,7 +8,7 @@ Shapes: N problems, L tokens of a sequence, T labelled places.
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -385,10 +385,27 @@ def options_of(task: Task, values: Mapping[str, Any]) -> Any:
     from ..configuration.rules import nearest
 
     known = [each.name for each in fields(task.options)]
-    for name in values:
+    kinds = get_type_hints(task.options)
+    for name, value in values.items():
         if name not in known:
             raise ValueError(f"{name!r} is not an option of {task.name}.{nearest(name, known)}")
+        fits, expected = PLAIN_KINDS.get(kinds[name], (None, ""))
+        if fits is not None and not fits(value):
+            raise ValueError(f"{name}={value!r} is not allowed; expected {expected}.")
     return task.options(**values)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+# Type of an option -> whether a value is one, and what is expected: what else it must fulfil is the task's to check.
+PLAIN_KINDS: dict[Any, tuple[Callable[[Any], bool], str]] = {
+    int: (lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number"),
+    float: (_is_number, "a number"),
+    str: (lambda value: isinstance(value, str), "a text"),
+    bool: (lambda value: isinstance(value, bool), "true or false"),
+}
 
 
 def plain_options(options: Any) -> dict[str, Any]:

@@ -21,6 +21,7 @@ SECONDS_TO_END = 5.0  # so long may a checkpoint take once nobody waits for it
 INTERRUPTED = 130  # the exit code after Ctrl-C and SIGTERM alike
 
 _has_parent = False
+_interrupted = False
 
 
 def has_parent() -> bool:
@@ -31,22 +32,38 @@ def has_parent() -> bool:
 @contextmanager
 def stoppable() -> Iterator[None]:
     """SIGTERM counts as Ctrl-C inside of it. Outside of the main thread signals cannot be caught: nothing changes."""
+    global _interrupted
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    _interrupted = False
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
     previous = signal.signal(signal.SIGTERM, _as_interrupt)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL if previous is None else previous)
+        if signal.getsignal(signal.SIGINT) is _interrupt:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def was_interrupted() -> bool:
+    """Whether a KeyboardInterrupt was raised within `stoppable`: compiled libraries make other errors of it."""
+    return _interrupted
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    global _interrupted
+    _interrupted = True
+    raise KeyboardInterrupt
 
 
 def _as_interrupt(number: int, frame: Any) -> None:
     """Does what Ctrl-C would do now, also where it is ignored, as in a shell's background."""
     handler = signal.getsignal(signal.SIGINT)
-    if not callable(handler):
-        raise KeyboardInterrupt
-    handler(number, frame)
+    (handler if callable(handler) else _interrupt)(number, frame)
 
 
 def start_child(

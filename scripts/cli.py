@@ -12,7 +12,7 @@ import typer
 
 from .. import __version__
 from ..records.memory import keep_freed_memory
-from ..records.stopping import INTERRUPTED, end_with_parent, stoppable
+from ..records.stopping import INTERRUPTED, end_with_parent, stoppable, was_interrupted
 from . import data, env, evaluate, extrapolate, heads, ls, prune, push, report, study, train
 from .system_errors import explain, is_of_the_system
 
@@ -35,7 +35,9 @@ def saying_how_to_go_on(module: ModuleType) -> Callable[..., None]:
     def main(*arguments: Any, **options: Any) -> None:
         try:
             module.main(*arguments, **options)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Exception) as error:
+            if not isinstance(error, KeyboardInterrupt) and not was_interrupted():
+                raise
             how = getattr(module, "GOES_ON", "the same command can be given again")
             print(f"\nheadcount: interrupted; {how}", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None

@@ -4,7 +4,14 @@ import contextlib
 import io
 from typing import NamedTuple
 
+import datasets
+from transformers.utils import logging
+
 from headcount.scripts import cli
+
+
+logging.disable_progress_bar()  # as the command line does in a process of its own, before transformers is loaded
+datasets.disable_progress_bars()
 
 
 class Answer(NamedTuple):

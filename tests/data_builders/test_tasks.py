@@ -1,5 +1,7 @@
 """The contract of a task, for every task there is: exact answers, disjoint splits, tokens that mean what they say."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -151,3 +153,18 @@ def test_a_task_of_your_own_is_found_by_its_file_and_by_nothing_else(tmp_path, m
     for wrong, message in (("empty.py", "has no TASK"), ("nowhere.py", "is no Python file")):
         with pytest.raises(ValueError, match=message):
             load_task(tmp_path / wrong)
+
+
+@pytest.mark.parametrize("value", ["reverse", [3], 2.5, True])
+def test_options_of_a_plain_kind_are_checked_for_a_task_that_checks_nothing_itself(value):
+    @dataclass(frozen=True)
+    class Options:
+        seed: int = 0
+        longest: int = 9
+
+    class Careless(Task):
+        name, options = "careless", Options
+
+    assert options_of(Careless(), {"longest": 4}).longest == 4
+    with pytest.raises(ValueError, match=r"longest=.* is not allowed; expected a whole number"):
+        options_of(Careless(), {"longest": value})

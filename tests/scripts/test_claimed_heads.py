@@ -3,13 +3,10 @@
 import pytest
 from command_line import run
 from small_runs import REVERSE, small_run
-from transformers.utils import logging
 
 from headcount.analysis.heads import prune_run, study
 from headcount.records.rows import read_rows, results_path, values_of
 
-
-logging.disable_progress_bar()  # as the command line does in a process of its own
 
 TINY = ("training.steps=2", "data.test=60", "data.pairs=30", "model.num_attention_heads=2", "model.hidden_size=16")
 SMALL = [*REVERSE, "model.num_hidden_layers=1", "model.num_attention_heads=2"]

@@ -10,12 +10,8 @@ from pathlib import Path
 import pytest
 from command_line import run
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-from transformers.utils import logging
 
 from headcount.records.rows import only, parts, read_rows, select, values_of
-
-
-logging.disable_progress_bar()  # as the command line does in a process of its own, before transformers is loaded
 
 
 @pytest.fixture(scope="module")

@@ -2,20 +2,15 @@
 
 import json
 
-import datasets
 import pytest
 from command_line import run
 from stock_models import make_stock
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import BertConfig, BertForSequenceClassification, BertModel, PreTrainedTokenizerFast
-from transformers.utils import logging
 
 import headcount
 from headcount.scripts.stock_heads import read_columns
 
-
-logging.disable_progress_bar()  # as the command line does in a process of its own
-datasets.disable_progress_bars()
 
 WORDS = ["[PAD]", "[BOS]", "[EOS]", "[UNK]", *(f"w{i}" for i in range(36))]
 TEXTS = [f"w{i} w{i + 3} w{(5 * i) % 36} w1" if i % 2 else f"w{i} w2" for i in range(12)]

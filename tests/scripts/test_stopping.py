@@ -9,7 +9,10 @@ import time
 
 import psutil
 import pytest
+import typer
 
+from headcount.records.stopping import stoppable
+from headcount.scripts import cli, env
 from headcount.trainers import checkpoints
 
 
@@ -135,3 +138,19 @@ def test_a_worker_that_is_still_starting_ends_with_its_parent():
     )
     out, said = process.communicate(timeout=60)  # closes its standard input at once, as the end of the parent does
     assert (process.returncode, out, said) == (0, "", "interrupted\n")
+
+
+def test_an_interrupt_that_a_compiled_library_turns_into_another_error_is_one(monkeypatch, capsys):
+    def main():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt as interrupt:  # as matplotlib does
+            raise ValueError("Invalid affine transformation matrix") from interrupt
+
+    monkeypatch.setattr(env, "main", main)
+    with stoppable(), pytest.raises(typer.Exit) as end:
+        cli.saying_how_to_go_on(env)()
+    assert end.value.exit_code == 130 and "interrupted; " in capsys.readouterr().err
+    with stoppable(), pytest.raises(ValueError, match="its own"):
+        monkeypatch.setattr(env, "main", lambda: float("its own"))
+        cli.saying_how_to_go_on(env)()
