@@ -24,9 +24,16 @@ from .card_tables import judged_heads
 
 SECONDS = 300
 MOST_SHOWN = 500  # tokens of a number in an example
-# Reads {"programs": [...]} and writes the outputs as the last line of standard output.
+# Reads {"programs": [...]} and writes the outputs as the last line of standard output. Its argument is a pipe that
+# nobody writes to: when it ends, whoever asked for the outputs is gone.
 RUNNER = """
-import contextlib, io, json, sys
+import contextlib, io, json, os, sys, threading
+
+def end_with_parent(line=int(sys.argv[1])):
+    os.read(line, 1)
+    os._exit(130)
+
+threading.Thread(target=end_with_parent, daemon=True).start()
 
 class WithoutHeadcount:
     def find_spec(self, name, path=None, target=None):
@@ -79,9 +86,11 @@ def run_examples(examples: dict[str, Example], repo_id: str, folder: Path) -> di
         environment = {name: value for name, value in os.environ.items() if "TOKEN" not in name.upper()}
         environment |= {"HF_HUB_OFFLINE": "1", "HF_HOME": cache, "HF_MODULES_CACHE": str(Path(cache) / "modules")}
         environment |= {"TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+        line, held = os.pipe()
         try:
             answer = subprocess.run(
-                [sys.executable, "-c", RUNNER],
+                [sys.executable, "-c", RUNNER, str(line)],
+                pass_fds=(line,),
                 input=json.dumps(programs),
                 cwd=cache,
                 env=environment,
@@ -91,6 +100,9 @@ def run_examples(examples: dict[str, Example], repo_id: str, folder: Path) -> di
             )
         except subprocess.TimeoutExpired as error:
             raise ValueError(f"the example of the card has not ended after {SECONDS} seconds; try again.") from error
+        finally:
+            os.close(held)
+            os.close(line)
     if answer.returncode:
         reason = answer.stderr.strip().splitlines()[-1] if answer.stderr.strip() else "it said nothing"
         raise ValueError(f"the example of the card does not run on {folder}: {reason}")

@@ -1,6 +1,10 @@
 """The programs of a card: really run, and built from what the model says of itself alone."""
 
 import ast
+import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -8,7 +12,7 @@ from fixed_runs import HEADS, fixed_run
 
 from headcount.data_builders.card_examples import Example, PublishedModel, generic_examples, literal
 from headcount.data_builders.registry import TASKS
-from headcount.publishing.card_examples import published_model, run_examples
+from headcount.publishing.card_examples import RUNNER, published_model, run_examples
 from headcount.trainers.recipe import load_recipe
 
 
@@ -52,3 +56,15 @@ def test_every_task_has_programs_and_a_model_without_heads_has_none_for_them(nam
         assert list(examples) == ["use", "heads", "limit"]
         assert all(ast.parse(example.code) for example in examples.values())
     assert list(generic_examples(task, replace(model, head=None))) == ["use", "limit"]
+
+
+def test_the_process_of_the_examples_ends_with_the_one_that_asked():
+    line, held = os.pipe()
+    command = [sys.executable, "-c", RUNNER, str(line)]
+    process = subprocess.Popen(command, pass_fds=(line,), stdin=subprocess.PIPE, text=True)
+    process.stdin.write(json.dumps([{"code": "import time; time.sleep(600)", "may_fail": False}]))
+    process.stdin.close()
+    os.close(line)
+    assert process.poll() is None
+    os.close(held)  # as the end of the parent does
+    assert process.wait(timeout=60) == 130
