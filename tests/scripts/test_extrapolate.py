@@ -247,7 +247,7 @@ def test_interrupted_study_leaves_no_process_and_goes_on(tmp_path):
         (["--encodings", "rotery"], "encoding 'rotery' is not known"),
         (["--encodings", "none+casual"], "unknown part 'casual'"),
         (["--poolings", "maximum"], "pooling 'maximum' is not known"),
-        (["--lengths", "16,long"], "--lengths: 'long' is not allowed; expected a whole number from 1"),
+        (["--lengths", "16,long"], "--lengths: 'long' is not allowed; expected a whole number from 2"),
         (["--seeds", "9" * 5000], f"--seeds: '{'9' * 40}...' is not allowed; expected a whole number from 0"),
         (["--seeds", "0,,1"], "has an empty part"),
         (["--rows", "5"], "--rows 5 is odd"),

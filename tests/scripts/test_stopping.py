@@ -11,7 +11,7 @@ import psutil
 import pytest
 import typer
 
-from headcount.records.stopping import stoppable
+from headcount.records.stopping import LIFELINE, stoppable
 from headcount.scripts import cli, env
 from headcount.trainers import checkpoints
 
@@ -25,7 +25,7 @@ STUDY = """
 import sys
 from pathlib import Path
 from headcount.records.locks import alone_in
-from headcount.records.stopping import stoppable
+from headcount.records.stopping import LIFELINE, stoppable
 from headcount.scripts.steps import Runner, State, Step
 
 folder, settings = Path(sys.argv[1]), tuple(sys.argv[2:])
@@ -133,9 +133,8 @@ def test_a_command_waits_for_one_that_is_about_to_end(tmp_path):
 def test_a_worker_that_is_still_starting_ends_with_its_parent():
     """Torch takes seconds to import; whoever has given up the study does not wait for it."""
     command = [sys.executable, "-m", "headcount.analysis.lengths.worker"]
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = subprocess.Popen(command, env={**ENVIRONMENT, LIFELINE: "1"}, text=True, **pipes)
     out, said = process.communicate(timeout=60)  # closes its standard input at once, as the end of the parent does
     assert (process.returncode, out, said) == (0, "", "interrupted\n")
 
@@ -148,9 +147,11 @@ def test_an_interrupt_that_a_compiled_library_turns_into_another_error_is_one(mo
             raise ValueError("Invalid affine transformation matrix") from interrupt
 
     monkeypatch.setattr(env, "main", main)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of a shell
     with stoppable(), pytest.raises(typer.Exit) as end:
         cli.saying_how_to_go_on(env)()
     assert end.value.exit_code == 130 and "interrupted; " in capsys.readouterr().err
     with stoppable(), pytest.raises(ValueError, match="its own"):
         monkeypatch.setattr(env, "main", lambda: float("its own"))
         cli.saying_how_to_go_on(env)()
+    signal.signal(signal.SIGINT, before)
