@@ -29,6 +29,11 @@ def is_estimate(value: Any) -> bool:
     return between is None or (isinstance(between, list) and len(between) == 2 and all(map(is_real, between)))
 
 
+def is_figure_of_a_length(value: Any) -> bool:
+    """An estimate, or one that was not measured."""
+    return isinstance(value, dict) and ("value" not in value or is_estimate(value))
+
+
 def list_of(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, list) and all(map(accepts, value))
 
@@ -77,7 +82,7 @@ KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("keys", "queries", "built_in", "flags"), (list_of(is_text), "a list of texts")),
     **dict.fromkeys(("distance", "lengths", "seeds"), (list_of(is_whole_number), "a list of whole numbers")),
     "trained": (lambda value: list_of(is_whole_number)(value) and len(value) == 2, "[shortest, longest]"),
-    "accuracy": (dict_of(lambda part: isinstance(part, dict)), "figures by length"),
+    "accuracy": (dict_of(is_figure_of_a_length), "figures by length"),
     "by_distance": (dict_of(is_real), "numbers by distance"),
     "class_is_certain": (is_or_none(is_flag), "true, false or null"),
     "difference": (lambda value: is_whole_number(value) or is_text(value), "a whole number or a name"),
@@ -129,6 +134,8 @@ def check_kinds(found: dict[str, Any], where: Any) -> None:
         )
     if is_whole_number(found.get("head")) and found["study"] not in NUMBERED_HEADS:
         raise ValueError(f"{where} has a row with head={found['head']!r}; expected the name of a head.")
+    if found["study"] == "lengths" and not is_whole_number(found.get("length")):
+        raise ValueError(f"{where} has a row with length={found.get('length')!r}; expected a whole number.")
     if found["study"] == "evaluation" and found.get("kind") is not None and found.get("length") is None:
         raise ValueError(f"{where} has a row of the class {found['kind']!r} without a length; expected one.")
     if "class_is_certain" in found and "class" not in found:

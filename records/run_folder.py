@@ -91,6 +91,21 @@ def read_run(folder: Path, whole: bool = False) -> Run:
     )
 
 
+def read_study_note(path: Path) -> dict:
+    """study.json: which commands of a study ran, and how many seconds each took."""
+    found = read_json(path)
+    steps = found.get("steps")
+    fits = isinstance(steps, dict) and all(
+        isinstance(step, dict)
+        and isinstance(step.get("command"), str)
+        and isinstance(step.get("seconds"), (int, float))
+        for step in steps.values()
+    )
+    if not fits:
+        raise ValueError(f"{path} has steps={steps!r:.100}; expected the file as headcount wrote it.")
+    return found
+
+
 def read_metrics(path: Path) -> list[dict]:
     """The log of a training: a step in every line, and numbers that were measured there."""
     found = read_json_lines(path)

@@ -14,7 +14,7 @@ from ..data_builders.registry import find_task
 from ..data_builders.tasks import Task
 from ..records.files import hash_file, read_json
 from ..records.rows import Rows, values_of
-from ..records.run_folder import WEIGHTS, Run, is_run, list_figures, read_results, read_run
+from ..records.run_folder import WEIGHTS, Run, is_run, list_figures, read_results, read_run, read_study_note
 
 
 USUAL_FOLDERS = ("heads", "pruned", "length", "adding")
@@ -95,7 +95,7 @@ def read_study(folder: Path) -> Study:
             f"{folder} holds no results; expected a folder with runs/, heads/, pruned/, length/ or adding/, or a "
             "finished run."
         )
-    about = read_json(folder / "study.json") if (folder / "study.json").exists() else {}
+    about = read_study_note(folder / "study.json") if (folder / "study.json").exists() else {}
     heads, pruning = (next(iter(found[kind]), Part()) for kind in (HEADS, PRUNING))
     return Study(folder, about, runs, heads, pruning, found[LENGTH], studied_run(folder, runs, heads))
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .as_written import as_written
+
 
 if TYPE_CHECKING:
     from ..publishing.repository import Repository
@@ -65,7 +67,8 @@ def main(
             else:
                 data = None if dataset is None else published_data(dataset)
                 note("writing the card, with examples that are really run")
-                repository = stage_run(folder, repo_id, Path(work), data, tuple(beside or ()))
+                with as_written(folder):
+                    repository = stage_run(folder, repo_id, Path(work), data, tuple(beside or ()))
             if local is not None:
                 write_local(repository, local)
                 print(local)

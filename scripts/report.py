@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from .as_written import as_written
+
 
 def main(
     folder: Annotated[Path, typer.Argument(help="Folder of a study, a run, or one of its parts.")],
@@ -26,9 +28,10 @@ def main(
     from headcount.reports.study import read_study
 
     try:
-        findings = collect_findings(read_study(folder))
-        with alone_in(folder / "report.html"):  # not the folder: a study that holds it asks for its report
-            written = write_report(folder, overwrite)
+        with as_written(folder):
+            findings = collect_findings(read_study(folder))
+            with alone_in(folder / "report.html"):  # not the folder: a study that holds it asks for its report
+                written = write_report(folder, overwrite)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     if as_json:

@@ -12,10 +12,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..records.files import read_json, write_json
+from ..records.files import write_json
 from ..records.litter import is_empty
 from ..records.locks import SECONDS_OF_A_PART, Busy, alone_in
 from ..records.progress import new_bar
+from ..records.run_folder import read_study_note
 from ..records.stopping import start_child, stop_children
 
 
@@ -49,7 +50,7 @@ class State:
     def __init__(self, folder: Path, about: dict):
         self.folder, self.path = folder, folder / "study.json"
         if self.path.exists():
-            self.content = read_json(self.path)
+            self.content = read_study_note(self.path)
             for name, value in about.items():
                 if self.content.get(name) != value:
                     raise ValueError(

@@ -95,5 +95,5 @@ def first_line(error: Any) -> str:
     """What a library says, on one line and not too long; of errors that speak of its own code, only the kind."""
     is_said = isinstance(error, (str, ValueError, OSError, RuntimeError, SafetensorError))
     text = " ".join(str(error).split()) if is_said and not isinstance(error, UnicodeError) else ""
-    text = text or f"a file is not what its reader expects: {type(error).__name__}"
+    text = text or "a file is not what its reader expects"
     return (text if len(text) <= 200 else f"{text[:197]}...").rstrip(".")

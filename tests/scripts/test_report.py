@@ -4,9 +4,11 @@ import json
 import subprocess
 import sys
 
+import pytest
 from small_study import length_rows, summary_rows
 
 from headcount.records.files import write_json as write
+from headcount.scripts.as_written import as_written
 
 
 def run(*arguments, code: int = 0) -> subprocess.CompletedProcess:
@@ -38,3 +40,28 @@ def test_report_names_what_is_wrong(tmp_path):
     run(tmp_path, "--overwrite")
     (tmp_path / "length" / "results" / "summary.json").write_text("{")
     assert "summary.json is not JSON" in run(tmp_path, code=2).stderr
+
+
+def test_results_that_do_not_fit_together_are_one_sentence(tmp_path):
+    (first, *others) = length_rows()
+    write(tmp_path / "length" / "results" / "summary.json", summary_rows())
+    for change, said in (
+        ({"length": None}, "length=None; expected a whole number"),
+        ({"kind": ["a"]}, "expected a name"),
+    ):
+        write(tmp_path / "length" / "results" / "lengths.json", [{**first, **change}, *others])
+        assert said in run(tmp_path, code=2).stderr
+    write(tmp_path / "length" / "results" / "lengths.json", length_rows())
+    write(tmp_path / "study.json", {"steps": {"train": ["headcount train", 3]}})
+    assert "study.json has steps=" in run(tmp_path, code=2).stderr
+
+
+def test_whatever_else_does_not_fit_is_a_sentence_or_asked_for_a_traceback(monkeypatch, tmp_path):
+    with (
+        pytest.raises(ValueError, match="do not fit together; expected the files as headcount wrote them"),
+        as_written(tmp_path),
+    ):
+        {}["missing"]
+    monkeypatch.setenv("HEADCOUNT_TRACEBACK", "1")
+    with pytest.raises(KeyError), as_written(tmp_path):
+        {}["missing"]
