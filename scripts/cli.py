@@ -86,6 +86,7 @@ def run(arguments: list[str] | None = None) -> int:
     end_with_parent()
     with stoppable():
         try:
+            check_words(arguments)
             check_working_directory()
             code = app(arguments or ["--help"], prog_name="headcount", standalone_mode=False) or 0
             sys.stdout.flush()
@@ -105,6 +106,15 @@ def run(arguments: list[str] | None = None) -> int:
             print(f"headcount: {explain(error)}", file=sys.stderr)
             discard_output()
             return 2
+
+
+def check_words(words: list[str]) -> None:
+    """Raises for names that are no text: they could be neither printed nor noted in a file."""
+    for word in words:
+        try:
+            word.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise typer.BadParameter(f"{word!r:.100} is not UTF-8; expected words and names that are.") from error
 
 
 def check_working_directory() -> None:

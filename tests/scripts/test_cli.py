@@ -91,3 +91,10 @@ def test_a_number_that_does_not_fit_says_which_do(words, number, capsys):
     assert cli.run([*words, number]) == 2
     said = capsys.readouterr().err
     assert "is not allowed; expected a whole number from" in said and "int range" not in said and len(said) < 300
+
+
+@pytest.mark.parametrize("verb", [["prune", "run", "--output"], ["report"], ["train"], ["evaluate"]], ids=str)
+def test_a_name_that_is_no_text_is_one_sentence(verb, capsys):
+    assert cli.run([*verb, "\udcff\udcfe"]) == 2
+    said = capsys.readouterr().err
+    assert "is not UTF-8; expected words and names that are" in said and "codec" not in said

@@ -100,7 +100,8 @@ class Launched:
                 process.kill()
 
     def _read(self, name: str) -> str:
-        return (self.folder / name).read_text(encoding="utf-8", errors="surrogateescape")
+        path = self.folder / name  # which is not there yet if it was killed at once
+        return path.read_text(encoding="utf-8", errors="surrogateescape") if path.exists() else ""
 
     def left_over(self) -> list[psutil.Process]:
         """Processes that it started and that still run, or that are in its session."""
