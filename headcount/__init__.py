@@ -29,7 +29,7 @@ _PUBLIC = {
     "attention_maps": "analysis.heads.maps",
     "head_outputs": "analysis.heads.outputs",
     "ablate": "analysis.heads.ablation",
-    "interchange": "analysis.circuits.interchange",
+    "interchange": "analysis.heads.interchange",
     "gradient_importance": "analysis.heads.importance",
     # Models, tasks and runs of one's own.
     "HeadcountConfig": "configuration.configuration_headcount",
@@ -52,9 +52,9 @@ _PUBLIC = {
 __all__ = ["__version__", *_PUBLIC]
 
 if TYPE_CHECKING:
-    from .analysis.circuits.interchange import interchange
     from .analysis.heads.ablation import ablate
     from .analysis.heads.importance import gradient_importance
+    from .analysis.heads.interchange import interchange
     from .analysis.heads.maps import attention_maps
     from .analysis.heads.outputs import head_outputs
     from .analysis.heads.prune_run import prune

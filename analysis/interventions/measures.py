@@ -71,18 +71,6 @@ def summed_loss(logits: Tensor, labels: Tensor) -> Tensor:
     return loss.view(labels.shape).sum(-1)
 
 
-def margins_of(logits: Tensor, labels: Tensor, contrasts: Tensor) -> Tensor:
-    """Of logits (..., T, classes): that of the label minus that of the token beside it; 0 where there is no label."""
-    if contrasts.shape != labels.shape:
-        raise ValueError(
-            f"contrasts have shape {tuple(contrasts.shape)}; expected that of the labels, {tuple(labels.shape)}."
-        )
-    there = (labels != IGNORED) & (contrasts != IGNORED)
-    pairs = torch.stack([labels, contrasts], -1).clamp(min=0).expand(*logits.shape[:-1], 2)
-    chosen = logits.gather(-1, pairs)
-    return (chosen[..., 0] - chosen[..., 1]).masked_fill(~there, 0.0)
-
-
 def decoding_of(model: PreTrainedModel, labels: Tensor) -> str | None:
     """How a share of right answers comes about.
 
@@ -116,8 +104,8 @@ class Measure:
     def by_labels(self) -> bool:
         return self.metric is None or self.is_module
 
-    def values(self, outputs: Any, batch: Mapping[str, Any], rows: int, contrasts: Tensor | None = None) -> Values:
-        """`tokens` and `labels` (B, T) with `loss` (B,) and, with contrasts, `margins` (B, T); or `values` (B,)."""
+    def values(self, outputs: Any, batch: Mapping[str, Any], rows: int) -> Values:
+        """`tokens` and `labels` (B, T) with `loss` (B,); or `values` (B,)."""
         if self.metric is not None and not self.is_module:
             value = torch.as_tensor(self.metric(outputs, batch))
             if value.shape != (rows,):
@@ -129,6 +117,4 @@ class Measure:
             logits, labels = labelled(self.model, outputs, batch)
             tokens = logits.argmax(-1).masked_fill(labels == IGNORED, IGNORED)
             found = {"tokens": tokens, "labels": labels, "loss": summed_loss(logits, labels)}
-            if contrasts is not None:
-                found["margins"] = margins_of(logits, labels, labels_in_place(self.model, contrasts.to(labels.device)))
         return {name: (v.float() if v.is_floating_point() else v).detach().cpu() for name, v in found.items()}

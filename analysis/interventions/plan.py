@@ -40,7 +40,6 @@ class Plan:
     interventions: list[Intervention]
     measure: Measure
     sources: list[dict[str, Any]] | None = None
-    contrasts: Tensor | None = None  # (N, T): a token beside each label, from which it is told apart
     roles: RoleFinders | None = None
     run: Callable | None = None
     seed: int = 0
@@ -50,22 +49,15 @@ class Plan:
     @property
     def replacements(self) -> set[str]:
         """All kinds that are needed."""
-        return {kind for each in self.interventions for kind in each.replacements}
+        return {each.replacement for each in self.interventions if each.sites}
 
     @property
     def has_roles(self) -> bool:
-        return any(site.role is not None for each in self.interventions for site in each.touched)
+        return any(site.role is not None for each in self.interventions for site in each.sites)
 
     def starts(self) -> list[int]:
         """The number of each batch's first row among all rows."""
         return np.cumsum([0, *map(batch_rows, self.batches)])[:-1].tolist()
-
-    def contrasts_of(self, start: int, batch: Mapping[str, Any]) -> Tensor | None:
-        """Those of a batch that begins at this row, as wide as its labels."""
-        if self.contrasts is None:
-            return None
-        labels = batch["labels"]
-        return self.contrasts[start : start + len(labels), : labels.shape[1] if labels.ndim > 1 else None]
 
     def report(self, done: int, total: int) -> None:
         if self.progress is not None:
@@ -83,10 +75,6 @@ def check_plan(plan: Plan) -> None:
         raise ValueError(f"sources and replacement='source' belong together; expected {wanted} too.")
     if plan.sources is not None:
         _check_sources(plan.batches, plan.sources)
-    if plan.contrasts is not None and not plan.measure.by_labels:
-        raise ValueError("contrasts are compared with labels; expected them without a metric.")
-    if plan.contrasts is not None and len(plan.contrasts) != sum(map(batch_rows, plan.batches)):
-        raise ValueError(f"contrasts are for {len(plan.contrasts)} examples; expected one row for each example.")
     if plan.has_roles and plan.roles is None:
         raise ValueError(
             "a site names a role, but roles were not given; expected roles={'input': ..., 'answer': ...}."
@@ -138,7 +126,6 @@ class Outcomes:
     tokens: NDArray[np.int64] | None = None  # (V, N, T): argmax for every label; -100 where there is no label
     labels: NDArray[np.int64] | None = None  # (N, T)
     loss: NDArray[np.float32] | None = None  # (V, N): summed over the labels of an example
-    margins: NDArray[np.float32] | None = None  # (V, N, T): logit of the label minus that of its contrast
     values: NDArray | None = None  # (V, N)
     metric: str | None = None
     notes: list[str] = field(default_factory=list)  # why a runner that comes first was not taken

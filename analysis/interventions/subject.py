@@ -84,7 +84,7 @@ class Subject:
         self, versions: list[Intervention], rows: int, replacements: dict[str, Outputs], masks: Masks
     ) -> Changes:
         """For versions side by side: version v is the rows v * B to (v + 1) * B."""
-        modules = dict.fromkeys(site.module for each in versions for site in each.touched)
+        modules = dict.fromkeys(site.module for each in versions for site in each.sites)
         return {name: self._change(name, versions, rows, replacements, masks) for name in modules}
 
     def _change(
@@ -96,7 +96,7 @@ class Subject:
             width = max(gate.shape[1] for gate in gates)
             gates = [gate.expand(rows, width, *gate.shape[2:]) for gate in gates]
         gate = gates[0] if len(versions) == 1 else torch.cat([gate.expand(rows, *gate.shape[1:]) for gate in gates])
-        kinds = [each.replacement_at(name) for each in versions]
+        kinds = [each.replacement if each.at(name) else "zero" for each in versions]
         found = [None if kind == "zero" else replacements[kind][name] for kind in kinds]
         there = next((one for one in found if one is not None), None)
         if there is None:
@@ -138,7 +138,7 @@ def self_check(subject: Subject, batch: Mapping[str, Any], interventions: list[I
     for key, value in plain.items():
         if not torch.allclose(opened[key], value, rtol=1e-4, atol=1e-4, equal_nan=True):
             raise RuntimeError(f"{name} gives another {key} through the attention interface; its heads are not gated.")
-    modules = {site.module for each in interventions for site in each.touched}
+    modules = {site.module for each in interventions for site in each.sites}
     first = [f"{layer.name}.{layer.heads[0]}" for layer in subject.layers.values() if layer.heads]
     sublayers = sorted(modules & subject.paths.keys())
     for what, closed in (("heads", first if modules & subject.layers.keys() else []), ("sublayers", sublayers)):

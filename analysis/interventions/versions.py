@@ -108,7 +108,7 @@ def prefix_reuse(job: Job) -> Versions:
                 hook = block.register_forward_pre_hook(_growing(job.rows, len(group)), with_kwargs=True)
                 stack.callback(hook.remove)
             try:
-                is_encoder = any(site.stack == "encoder" for each in group for site in each.touched)
+                is_encoder = any(site.stack == "encoder" for each in group for site in each.sites)
                 outputs = _from_block(model, job.inputs, memory, is_encoder, job.rows, len(group))
                 return split(outputs, len(group), job.rows)
             except (RuntimeError, IndexError, TypeError, ValueError) as error:
@@ -148,19 +148,19 @@ def _compare(job: Job, version: Intervention, outputs: Any) -> None:
 def _entry(subject: Subject, version: Intervention) -> tuple[str, int]:
     """The list of layers in which a version begins to differ, and the number of the layer."""
     places: dict[str, int] = {}
-    for site in version.touched:
+    for site in version.sites:
         parts = subject.path_of(site.module).split(".")
         digit = next((i for i, part in enumerate(parts) if part.isdigit()), None)
         if digit is None:
             raise DiffersError(f"{'.'.join(parts)} is not in a list of layers")
         container, index = ".".join(parts[:digit]), int(parts[digit])
         places[container] = min(index, places.get(container, index))
-    stacks = {site.stack for site in version.touched}
+    stacks = {site.stack for site in version.sites}
     if len(places) == 1:
         return next(iter(places.items()))
     if len(places) != 2 or stacks != {"encoder", "decoder"} or not _has_two_stacks(subject.model):
         raise DiffersError(f"{version.name} is in several stacks")
-    first = next(site for site in version.touched if site.stack == "encoder")
+    first = next(site for site in version.sites if site.stack == "encoder")
     container = next(name for name in places if f"{subject.path_of(first.module)}.".startswith(f"{name}."))
     return container, places[container]
 
