@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_typ
 import numpy as np
 from numpy.typing import NDArray
 
+from ..configuration.rules import is_whole_number, nearest
+from ..records.row_kinds import is_flag, is_real, is_text
 from .built_in import BuiltIn, built_in
 from .card_examples import Example, PublishedModel, generic_examples
 from .vocabulary import Vocabulary, Written, assemble, assemble_prompts
@@ -382,8 +384,6 @@ class Task(Generic[P]):
 
 def options_of(task: Task, values: Mapping[str, Any]) -> Any:
     """The task's options; a name that it does not have, or a value that does not fit, is a ValueError."""
-    from ..configuration.rules import nearest
-
     known = [each.name for each in fields(task.options)]
     kinds = get_type_hints(task.options)
     for name, value in values.items():
@@ -395,16 +395,12 @@ def options_of(task: Task, values: Mapping[str, Any]) -> Any:
     return task.options(**values)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 # Type of an option -> whether a value is one, and what is expected: what else it must fulfil is the task's to check.
 PLAIN_KINDS: dict[Any, tuple[Callable[[Any], bool], str]] = {
-    int: (lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number"),
-    float: (_is_number, "a number"),
-    str: (lambda value: isinstance(value, str), "a text"),
-    bool: (lambda value: isinstance(value, bool), "true or false"),
+    int: (is_whole_number, "a whole number"),
+    float: (is_real, "a number"),
+    str: (is_text, "a text"),
+    bool: (is_flag, "true or false"),
 }
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from ..configuration.rules import is_whole_number
 from .files import read_json, write_json
-from .row_kinds import ReadRow, check_kinds
+from .row_kinds import ReadRow, check_kinds, is_real
 
 
 Row = dict[str, Any]
@@ -114,7 +114,7 @@ def check_row(found: Row, where: Any) -> None:
     if missing is not None:
         raise ValueError(f"{where} has a row without {missing!r}; expected rows as headcount writes them.")
     value, interval = found["value"], found["interval"]
-    is_pair = isinstance(interval, (list, tuple)) and len(interval) == 2 and all(map(_is_number, interval))
+    is_pair = isinstance(interval, (list, tuple)) and len(interval) == 2 and all(map(is_real, interval))
     for name in NAMES:
         if name in found and not _is_name(found[name], optional=name not in FIXED):
             raise ValueError(f"{where} has a row with {name}={found[name]!r}; expected a name.")
@@ -126,7 +126,7 @@ def check_row(found: Row, where: Any) -> None:
             "an object",
         ),
         ("decoding", found["decoding"] in DECODINGS, "free-running, teacher-forced or null"),
-        ("value", value is None or _is_number(value), "a number or null"),
+        ("value", value is None or is_real(value), "a number or null"),
         ("n", isinstance(found["n"], int) and not isinstance(found["n"], bool) and found["n"] >= 0, "a count"),
         ("interval", interval is None or is_pair, "[low, high] or null"),
     ):
@@ -138,7 +138,3 @@ def _is_name(value: Any, optional: bool) -> bool:
     if value is None or is_whole_number(value):  # `head` may be a number, within one layer
         return optional
     return isinstance(value, str) and 0 < len(value) <= MOST_LETTERS and not STRANGE_IN_NAMES.search(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -164,3 +164,19 @@ def test_a_table_may_start_with_a_mark_and_a_folder_must_hold_tables(tmp_path):
     for folder in ("/", tmp_path / "empty"):
         said = run("heads", tmp_path / "nowhere", "--data", folder, *options, code=2).stderr
         assert "holds no table; expected files ending in one of .csv" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("tokenizer_config.json", {"model_max_length": {}}, "the tokenizer cannot read the texts"),
+        ("config.json", {"bos_token_id": "<script>"}, "cannot be loaded (a file is not what its reader expects)"),
+    ],
+)
+def test_files_of_other_kinds_are_one_sentence_without_the_words_of_libraries(name, change, said, tmp_path):
+    model = save(bert(BertModel), tmp_path / "model")
+    content = json.loads((model / name).read_text())
+    (model / name).write_text(json.dumps({**content, **change}))
+    data = table(tmp_path / "data.jsonl", [{"text": text} for text in TEXTS])
+    options = ("--task", "feature-extraction", "--data", data, "--output", tmp_path / "out")
+    assert said in run("heads", model, *options, code=2).stderr
