@@ -26,6 +26,10 @@ study: install ## set everything up, run the whole study and write runs/study/re
 storm: install ## try to break it for about 10 minutes, at most 14: kills, nonsense, broken files, a full disk, a hostile Hub
 	$(BIN)/python tests/storm/run.py --minutes 14
 
+coverage: install ## try a tiny model of every architecture of transformers, about 15 minutes; writes docs/coverage.md
+	$(BIN)/python -W ignore tests/coverage/try_all.py --output build/coverage.jsonl
+	$(BIN)/python tests/coverage/page.py build/coverage.jsonl
+
 quality: install ## check formatting, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -50,5 +54,5 @@ $(BENCH)/installed: setup.cfg pyproject.toml constraints.txt benchmarks/peers.tx
 clean: ## remove .venv and caches
 	rm -rf .venv .venv-bench build *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 
-.PHONY: help install test study storm quality style bench clean
+.PHONY: help install test study storm coverage quality style bench clean
 .DEFAULT_GOAL := help

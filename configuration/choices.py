@@ -49,6 +49,8 @@ ATTENTION_FUNCTIONS = {
 NORMALIZERS = {
     "softmax": "scores as they are",
     "log_n": "scores times log(number of visible keys): keeps attention sharp at long lengths",
+    "temperature": "scores times a trained factor per head",
+    "sparsemax": "the nearest distribution to the scores, exactly zero for most keys (Martins & Astudillo 2016)",
 }
 
 EMBEDDINGS = {

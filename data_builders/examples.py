@@ -4,7 +4,7 @@ Shapes: N examples, L tokens, T labelled places.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .tasks import Pairs, Problems, Roles, Task
+from .tasks import Pairs, Problems, Roles, Task, Variable
 from .vocabulary import IGNORED
 
 
@@ -51,18 +51,50 @@ class Examples:
 
 @dataclass(frozen=True)
 class PairedExamples:
-    """Counterfactual pairs as examples; `index` (N,) is the place at which the variable differs."""
+    """Counterfactual pairs as examples; `index` (N,) is the place at which the variable is taken from the source.
+
+    `expected` are the base's questions with the answers that are right if just this variable is the source's.
+    """
 
     variable: str
+    kind: str
     base: Examples
     source: Examples
+    expected: Examples
     index: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.base)
 
     def __getitem__(self, rows: NDArray | slice) -> "PairedExamples":
-        return PairedExamples(self.variable, self.base[rows], self.source[rows], self.index[rows])
+        base, source, expected = (side[rows] for side in (self.base, self.source, self.expected))
+        return PairedExamples(self.variable, self.kind, base, source, expected, self.index[rows])
+
+    @property
+    def about(self) -> Variable:
+        return self.base.task.variables[self.variable]
+
+    def roles(self, side: str) -> "PlacesNearby":
+        """The tokens at the pairs' own places, by name: `column`, `left`; and every role of the task."""
+        return PlacesNearby(self.expected.roles(side), self.about, self.index)
+
+
+@dataclass(frozen=True)
+class PlacesNearby:
+    """Roles of pairs: the place at which a pair differs, and places nearby, by the names of the variable."""
+
+    roles: Roles
+    variable: Variable
+    index: NDArray[np.int64]
+
+    def where(self, name: str, index: int | None = None) -> NDArray[np.bool_]:
+        """(N, L): the tokens of this name."""
+        distances = {self.variable.place: 0, **self.variable.near}
+        if name not in distances:
+            return self.roles.where(name, index)
+        if index is not None:
+            raise ValueError(f"@{name} follows each pair; expected it without ({index}).")
+        return self.roles.index == (self.index + distances[name])[:, None]
 
 
 def tensors(arrays: dict[str, NDArray]) -> dict[str, Tensor]:
@@ -74,9 +106,12 @@ def make_examples(task: Task, options: Any, problems: Problems, style: str) -> E
     return Examples(task, options, problems, tensors(task.encode(problems, style, options)), task.facts(problems))
 
 
-def make_pairs(task: Task, options: Any, variable: str, pairs: Pairs, style: str) -> PairedExamples:
+def make_pairs(
+    task: Task, options: Any, variable: str, pairs: Pairs, style: str, kind: str = "minimal"
+) -> PairedExamples:
     base, source = (make_examples(task, options, side, style) for side in (pairs.base, pairs.source))
-    return PairedExamples(variable, base, source, pairs.index)
+    expected = replace(base, rows=tensors(task.encode(pairs.base, style, options, pairs.answers)))
+    return PairedExamples(variable, kind, base, source, expected, pairs.index)
 
 
 def is_labelled(labels: Tensor) -> Tensor:

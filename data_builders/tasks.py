@@ -102,22 +102,41 @@ class Variable:
 
     says: str
     place: str  # what its index is called: "column"
-    fact: str | None = None  # fact of a problem with the values "with" and "without" it
+    near: Mapping[str, int] = field(default_factory=dict)  # names of places nearby, by their distance: {"left": 1}
+    shows_at: str = ""  # the one of them where the answer shows the variable: "left"
+    pair_kinds: Mapping[str, str] = field(
+        default_factory=dict
+    )  # kinds of `Task.pairs` -> what they are; "minimal" first
+    errors: "ErrorSignature | None" = None
+
+
+@dataclass(frozen=True)
+class ErrorSignature:
+    """How an answer is wrong if a variable is: places from `first_place` on are off by one of `offsets`."""
+
+    says: str
+    offsets: tuple[int, ...]
+    modulus: int
+    first_place: int
 
 
 @dataclass(frozen=True)
 class Pairs(Generic[P]):
-    """Counterfactual pairs: a variable differs between base and source at place `index` (N,)."""
+    """Counterfactual pairs: a base, and a source from which a variable at place `index` (N,) is taken.
+
+    `answers`: what `solve` would give for the base if this variable had the source's value, and nothing else changed.
+    """
 
     base: P
     source: P
     index: NDArray[np.int64]
+    answers: NDArray
 
     def __len__(self) -> int:
         return len(self.base)
 
     def __getitem__(self, rows: Any) -> "Pairs[P]":
-        return Pairs(self.base[rows], self.source[rows], self.index[rows])
+        return Pairs(self.base[rows], self.source[rows], self.index[rows], self.answers[rows])
 
 
 @dataclass(frozen=True)
@@ -284,8 +303,8 @@ class Task(Generic[P]):
 
         return Corpus(self, options)
 
-    def pairs(self, variable: str, corpus: "Corpus[P]", split: str = "test") -> Pairs[P]:
-        """Pairs of held-out problems in which just this variable differs."""
+    def pairs(self, variable: str, corpus: "Corpus[P]", kind: str = "minimal") -> Pairs[P]:
+        """Pairs of problems that training has not seen, of one of the variable's `pair_kinds`."""
         raise ValueError(
             f"the task {self.name} has no pairs for {variable!r}; expected one of: {', '.join(self.variables)}."
         )
@@ -300,11 +319,22 @@ class Task(Generic[P]):
         """Token ids of the questions and of the answers, without special tokens; of a `label` task, labels (N,)."""
         raise NotImplementedError
 
-    def encode(self, problems: P, style: str | None = None, options: Any = None) -> dict[str, NDArray]:
+    def write_answers(self, problems: P, answers: NDArray, options: Any) -> Written | NDArray:
+        """As the answers of `write`, for others than the right ones; of tasks with pairs."""
+        raise NotImplementedError
+
+    def offsets(self, written: NDArray, right: NDArray) -> NDArray:
+        """(wrong - right) for each token, modulo that of `Variable.errors`; of tasks whose variables have errors."""
+        raise NotImplementedError
+
+    def encode(
+        self, problems: P, style: str | None = None, options: Any = None, answers: NDArray | None = None
+    ) -> dict[str, NDArray]:
         """`input_ids`, `labels` and, if any row is padded, `attention_mask`; padded on the right, labels with -100.
 
         `style` is an architecture. `encoder-decoder`: `374+814<eos>` and `1188<eos>`; `decoder`:
         `<bos>374+814=1188<eos>`, whose labels start after the `=`; `encoder`: the values, and one label.
+        `answers` take the place of the right ones.
         """
         style = style or ARCHITECTURES[self.kind][0]
         if style not in ARCHITECTURES[self.kind]:
@@ -312,7 +342,9 @@ class Task(Generic[P]):
                 f"style={style!r} is not allowed for {self.name}; expected {' or '.join(ARCHITECTURES[self.kind])}."
             )
         options = self.options() if options is None else options
-        return assemble(*self.write(problems, options), style, self.vocabulary)
+        questions, right = self.write(problems, options)
+        written = right if answers is None else self.write_answers(problems, answers, options)
+        return assemble(questions, written, style, self.vocabulary)
 
     def prompts(self, problems: P, options: Any = None) -> dict[str, NDArray]:
         """What a decoder is asked with, `<bos>374+814=`, padded on the left."""

@@ -24,13 +24,18 @@ _PUBLIC = {
     "sites": "analysis.interventions.sites",
     "mask_heads": "modeling.stock.gates",
     "prune_heads": "modeling.stock.pruning",
-    "save_pruned": "modeling.stock.pruning",
-    "load_pruned": "modeling.stock.pruning",
+    "save_pruned": "modeling.stock.saving",
+    "load_pruned": "modeling.stock.saving",
     "attention_maps": "analysis.heads.maps",
     "head_outputs": "analysis.heads.outputs",
     "ablate": "analysis.heads.ablation",
-    "interchange": "analysis.heads.interchange",
+    "interchange": "analysis.circuits.interchange",
     "gradient_importance": "analysis.heads.importance",
+    "logit_lens": "analysis.circuits.logit_lens",
+    "logit_attribution": "analysis.circuits.logit_attribution",
+    "attribution_patching": "analysis.circuits.attribution_patching",
+    "head_types": "analysis.heads.head_types",
+    "warn_on_ignored_head_mask": "modeling.stock.ignored_masks",
     # Models, tasks and runs of one's own.
     "HeadcountConfig": "configuration.configuration_headcount",
     "HeadcountModel": "modeling.modeling_headcount",
@@ -52,9 +57,13 @@ _PUBLIC = {
 __all__ = ["__version__", *_PUBLIC]
 
 if TYPE_CHECKING:
+    from .analysis.circuits.attribution_patching import attribution_patching
+    from .analysis.circuits.interchange import interchange
+    from .analysis.circuits.logit_attribution import logit_attribution
+    from .analysis.circuits.logit_lens import logit_lens
     from .analysis.heads.ablation import ablate
+    from .analysis.heads.head_types import head_types
     from .analysis.heads.importance import gradient_importance
-    from .analysis.heads.interchange import interchange
     from .analysis.heads.maps import attention_maps
     from .analysis.heads.outputs import head_outputs
     from .analysis.heads.prune_run import prune
@@ -73,7 +82,9 @@ if TYPE_CHECKING:
     )
     from .modeling.stock.finding import list_heads
     from .modeling.stock.gates import mask_heads
-    from .modeling.stock.pruning import load_pruned, prune_heads, save_pruned
+    from .modeling.stock.ignored_masks import warn_on_ignored_head_mask
+    from .modeling.stock.pruning import prune_heads
+    from .modeling.stock.saving import load_pruned, save_pruned
     from .trainers.trained_run import load_run
     from .trainers.training import evaluate, train
 

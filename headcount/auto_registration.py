@@ -1,19 +1,23 @@
 """Makes transformers' Auto classes and `pipeline()` know headcount, without importing transformers too early.
 
 Whichever of `import headcount` and `import transformers` comes first: as soon as both are there and one of the Auto
-modules is loaded, headcount's classes are registered with it. So is the pipeline `integer-addition`.
+modules is loaded, headcount's classes are registered with it. So is the pipeline `integer-addition`. In the same way
+comes the check for head masks that a model would ignore.
 
 The Auto modules are often loaded by a module of transformers that is only half imported itself (importing GPT-2 loads
 `modeling_layers`, which loads `AutoModel` before it defines the layers that our models are made of). So nothing is
 registered before the outermost import of transformers or headcount is done.
 """
 
+import contextlib
+import functools
 import importlib.abc
 import importlib.machinery
 import sys
 import threading
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 
 WATCHED = ("transformers", __package__)
@@ -25,6 +29,35 @@ def register_config() -> None:
     from .configuration.configuration_headcount import HeadcountConfig
 
     AutoConfig.register("headcount", HeadcountConfig, exist_ok=True)
+
+
+def read_notes_on_removed_heads() -> None:
+    """`from_pretrained` makes a model smaller whose weights say that it lost heads, before it fills them in."""
+    from transformers import PreTrainedModel
+
+    load = PreTrainedModel._load_pretrained_model
+
+    @functools.wraps(load)
+    def load_smaller(model: Any, state_dict: Any, checkpoint_files: Any, *rest: Any, **options: Any) -> Any:
+        if any(key.endswith("removed_heads") for key in saved_names(state_dict, checkpoint_files)):
+            from .modeling.stock.pruned_model import make_smaller, notes_in
+
+            make_smaller(model, notes_in(state_dict, checkpoint_files))
+        return load(model, state_dict, checkpoint_files, *rest, **options)
+
+    PreTrainedModel._load_pretrained_model = staticmethod(load_smaller)
+
+
+def saved_names(state_dict: dict | None, files: list[str] | None) -> list[str]:
+    """The names of all weights; files that cannot be read are for transformers to complain about."""
+    from safetensors import SafetensorError, safe_open
+
+    names = list(state_dict or ())
+    for path in [] if state_dict else files or ():
+        if str(path).endswith(".safetensors"):
+            with contextlib.suppress(SafetensorError, OSError), safe_open(path, "pt") as weights:
+                names += weights.keys()
+    return names
 
 
 def register_models() -> None:
@@ -62,8 +95,20 @@ def register_pipeline() -> None:
         PIPELINE_REGISTRY.register_pipeline(TASK, AdditionPipeline, pt_model=models, type="text")
 
 
+def prepare_models() -> None:
+    read_notes_on_removed_heads()
+    check_head_masks()
+
+
+def check_head_masks() -> None:
+    from .modeling.stock import ignored_masks
+
+    ignored_masks.install()
+
+
 # Module of transformers -> what is registered once it is loaded; the config comes first, the others refer to it.
 REGISTER_AFTER = {
+    "transformers.modeling_utils": prepare_models,
     "transformers.models.auto.configuration_auto": register_config,
     "transformers.models.auto.modeling_auto": register_models,
     "transformers.models.auto.tokenization_auto": register_tokenizer,

@@ -18,19 +18,15 @@ from torch import Tensor, nn
 from transformers.cache_utils import Cache, EncoderDecoderCache
 
 from ..configuration.configuration_headcount import HeadcountConfig
+from .normalizers import Softmax
 from .position_encodings import PositionEncoding
-
-
-def softmax_over_visible(scores: Tensor) -> Tensor:
-    """Softmax over the last axis; a query that sees no key at all gets weights of zero instead of NaN."""
-    sees_nothing = (scores == float("-inf")).all(dim=-1, keepdim=True)
-    return scores.masked_fill(sees_nothing, 0.0).softmax(dim=-1).masked_fill(sees_nothing, 0.0)
 
 
 def eager_attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
+    normalizer: Softmax,
     attention_mask: Tensor | None = None,
     head_mask: Tensor | None = None,
     scaling: float = 1.0,
@@ -42,17 +38,17 @@ def eager_attention(
     scores = query @ key.transpose(-2, -1) * scaling
 
     # Hide what a query must not see.
-    if is_causal:  # every query sees itself
+    if is_causal:
         ahead = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
-        attn_weights = scores.masked_fill(ahead, float("-inf")).softmax(dim=-1)
-    elif attention_mask is None:
-        attn_weights = scores.softmax(dim=-1)
+        scores = scores.masked_fill(ahead, float("-inf"))
+    if attention_mask is None:  # every query sees a key, itself at least
+        attn_weights = normalizer.over_keys(scores)
     else:
         if attention_mask.dtype == torch.bool:
             scores = scores.masked_fill(~attention_mask, float("-inf"))
         else:
             scores = scores + attention_mask
-        attn_weights = softmax_over_visible(scores)
+        attn_weights = normalizer.weigh(scores)
 
     # Every query reads the values by its weights; then the gates close or weaken heads. The maps stay as they were:
     # they show where a head looks, whether or not it is listened to.
@@ -66,13 +62,26 @@ def sdpa_attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
+    normalizer: Softmax,
     attention_mask: Tensor | None = None,
     head_mask: Tensor | None = None,
     scaling: float = 1.0,
     dropout: float = 0.0,
     is_causal: bool = False,
 ) -> tuple[Tensor, None]:
-    """The same by torch's fused kernel, which keeps no maps. Gates work here too: they act on the heads' outputs."""
+    """The same by torch's fused kernel, which keeps no maps. Gates work here too: they act on the heads' outputs.
+
+    The kernel knows the softmax only; other weights are written out, whichever way was asked for.
+    """
+    if not normalizer.fused:
+        attn_output, _ = eager_attention(
+            query, key, value, normalizer, attention_mask, head_mask, scaling, dropout, is_causal
+        )
+        return attn_output, None
+    if is_causal and attention_mask is not None:  # the kernel takes one of the two
+        ahead = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool, device=query.device).triu(1)
+        hidden = torch.zeros(ahead.shape, dtype=query.dtype, device=query.device).masked_fill(ahead, float("-inf"))
+        attention_mask, is_causal = merge_bias_and_mask(hidden, attention_mask), False
     attn_output = nn.functional.scaled_dot_product_attention(
         query, key, value, attn_mask=attention_mask, dropout_p=dropout, is_causal=is_causal, scale=scaling
     )
@@ -127,6 +136,7 @@ class HeadcountAttention(nn.Module):
         self,
         hidden_states: Tensor,
         position_encoding: PositionEncoding,
+        normalizer: Softmax,
         q_ids: Tensor,
         k_ids: Tensor,
         attention_mask: Tensor | None = None,
@@ -183,6 +193,7 @@ class HeadcountAttention(nn.Module):
             query,
             key,
             value,
+            normalizer,
             attention_mask=attention_mask,
             head_mask=None if head_mask is None else self._pick_heads(head_mask),
             scaling=1 / math.sqrt(self.head_dim),

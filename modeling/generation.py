@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from torch import Tensor
-from transformers import GenerationMixin
+from torch import Tensor, nn
+from transformers import Cache, GenerationMixin
 
 from .heads import expand_head_mask
 from .position_schemes import TOKEN_SCHEMES
@@ -83,9 +83,17 @@ class HeadcountGenerationMixin(GenerationMixin):
         return criteria
 
     @staticmethod
-    def create_masks_for_generate(attention_mask: Tensor | None = None, **kwargs: Any) -> Tensor | None:
-        """With a static cache transformers would build a 4D mask here; the stack builds its own from the 2D one."""
-        return attention_mask
+    def create_masks_for_generate(
+        attention_mask: Tensor | None = None, past_key_values: Cache | None = None, **kwargs: Any
+    ) -> Tensor | None:
+        """With a static cache transformers would build a 4D mask here; the stack builds its own from the 2D one.
+
+        It is as long as the cache at once: a mask that grows would be another shape, and compiled anew, at every step.
+        """
+        if attention_mask is None or past_key_values is None or attention_mask.ndim != 2:
+            return attention_mask
+        slots = past_key_values.get_mask_sizes(1, 0)[0]
+        return nn.functional.pad(attention_mask, (0, max(0, slots - attention_mask.shape[1])), value=1)
 
     def _batch_size(self, inputs: Tensor | None, kwargs: dict) -> int:
         for value in (inputs, kwargs.get("input_ids"), kwargs.get("inputs_embeds")):

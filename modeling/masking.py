@@ -12,6 +12,37 @@ def without_effect(padding_mask: Tensor | None) -> bool:
     return padding_mask is None or (not torch.compiler.is_compiling() and bool(padding_mask.all()))
 
 
+def whole_mask(name: str, mask: Tensor, batch: int, heads: int, queries: int, keys: int) -> Tensor:
+    """A mask (B, 1 or H, Q, K) that says itself who sees whom, as booleans; or an error that says what is expected.
+
+    As numbers it has 0 where a query sees a key, and -inf or the lowest number of its type where it does not.
+    """
+    fits = mask.shape[0] in (1, batch) and mask.shape[1] in (1, heads) and tuple(mask.shape[2:]) == (queries, keys)
+    if not fits:
+        raise ValueError(
+            f"{name} has shape {tuple(mask.shape)}, expected ({batch}, 1, {queries}, {keys}), with {heads} for 1 "
+            f"where heads differ, or ({batch}, {keys})."
+        )
+    if mask.dtype == torch.bool:
+        return mask
+    if not mask.is_floating_point():
+        raise ValueError(f"{name} of four axes has dtype {mask.dtype}; expected booleans, or numbers to be added.")
+    seen = mask == 0
+    if not torch.compiler.is_compiling() and not bool((seen | (mask <= torch.finfo(mask.dtype).min)).all()):
+        raise ValueError(
+            f"{name} has numbers between 0 and the lowest one; expected 0 where a query sees a key, and -inf or the "
+            "lowest number where it does not."
+        )
+    return seen
+
+
+def as_padding(mask: Tensor | None) -> Tensor | None:
+    """(B, K) from a mask of either kind: a token that no query sees is padding."""
+    if mask is None or mask.ndim != 4:
+        return mask
+    return (mask if mask.dtype == torch.bool else mask == 0).flatten(1, 2).any(dim=1).long()
+
+
 def visible_keys(
     padding_mask: Tensor | None,
     query_slots: Tensor,

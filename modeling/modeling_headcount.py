@@ -25,6 +25,7 @@ from ..configuration.configuration_headcount import HeadcountConfig
 from .generation import HeadcountGenerationMixin
 from .heads import HeadsMixin
 from .layers import make_dropout
+from .masking import as_padding
 from .pooling import POOLERS
 from .position_schemes import POSITION_SCHEMES
 from .remote_code import carries_code, name_code, write_code
@@ -69,6 +70,7 @@ class HeadcountPreTrainedModel(HeadsMixin, PreTrainedModel):
     _skip_keys_device_placement = ["past_key_values"]
     _supports_sdpa = True
     _can_compile_fullgraph = True
+    takes_head_masks = True  # where other models of transformers ignore them
 
     def __init__(self, config: HeadcountConfig, share_config: bool = False):
         config.validate()
@@ -472,7 +474,7 @@ class HeadcountForSequenceClassification(HeadcountPreTrainedModel):
 
     def read_out(self, hidden_states: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Scores of the classes (B, labels) from the last states (B, L, E)."""
-        return self.classifier(self.dropout(self.pooler(hidden_states, attention_mask)))
+        return self.classifier(self.dropout(self.pooler(hidden_states, as_padding(attention_mask))))
 
 
 __all__ = [

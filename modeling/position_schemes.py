@@ -31,13 +31,18 @@ def sequential(
     stack: str,
     training: bool,
 ) -> Tensor:
-    """0, 1, 2, ... for the real tokens, wherever the padding is."""
+    """0, 1, 2, ... for the real tokens, wherever the padding is.
+
+    Padding behind a real token has its place in the sequence, whatever comes after it: a prompt that is padded at the
+    end gives the same in one pass as token by token.
+    """
     if attention_mask is None:
         return slots[None]
     real = attention_mask != 0
-    if not torch.compiler.is_compiling() and bool((real[:, 1:] <= real[:, :-1]).all()):
+    if not torch.compiler.is_compiling() and bool(real[:, 0].all() and (real[:, 1:] <= real[:, :-1]).all()):
         return slots[None]  # padded at the end at most; ids shared by all rows cost less memory
-    return (real.long().cumsum(-1) - 1).clamp(min=0)
+    count = real.long().cumsum(-1)
+    return torch.where(real, count - 1, slots * (count > 0))
 
 
 def randomized(

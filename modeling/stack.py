@@ -15,8 +15,8 @@ from .attention import merge_bias_and_mask
 from .embeddings import EMBEDDINGS
 from .heads import expand_head_mask
 from .layers import HeadcountLayer, make_dropout
-from .masking import visible_keys, without_effect
-from .normalizers import NORMALIZERS
+from .masking import as_padding, visible_keys, whole_mask, without_effect
+from .normalizers import NORMALIZERS, Softmax
 from .position_encodings import POSITION_ENCODINGS, PositionEncoding
 from .position_schemes import POSITION_SCHEMES
 
@@ -48,8 +48,10 @@ class HeadcountStack(nn.Module):
         self.embed_tokens: nn.Module = EMBEDDINGS[config.embedding_type](config)
         encoding = POSITION_ENCODINGS[config.position_embedding_type]
         self.position_encoding = encoding(config, causal=self.causal)
-        self.cross_position_encoding = None
+        self.normalizer = NORMALIZERS[config.attention_normalizer](config)
+        self.cross_position_encoding = self.cross_normalizer = None
         if self.has_cross_attention:
+            self.cross_normalizer = NORMALIZERS[config.attention_normalizer](config)
             cross_encoding = encoding if config.cross_attention_positions else PositionEncoding
             self.cross_position_encoding = cross_encoding(config)
         self.dropout = make_dropout(config)
@@ -74,7 +76,10 @@ class HeadcountStack(nn.Module):
         output_attentions: bool = False,
         output_hidden_states: bool = False,
     ) -> StackOutput:
-        """`attention_mask` (B, K) and `position_ids` (B, K) cover past and present tokens, where there is a past."""
+        """`attention_mask` (B, K) and `position_ids` (B, K) cover past and present tokens, where there is a past.
+
+        An `attention_mask` (B, 1 or H, Q, K) takes the place of padding, direction and window: see `whole_mask`.
+        """
         if use_cache and past_key_values is None:
             past_key_values = self._new_cache()
         if cross_attn_head_mask is not None and not self.has_cross_attention:
@@ -138,35 +143,50 @@ class HeadcountStack(nn.Module):
         past, num_keys = self._past(past_key_values, queries)
         query_slots = torch.arange(queries, device=hidden_states.device) + past
         name = "decoder_attention_mask" if self.has_cross_attention else "attention_mask"
+        whole = None
+        if attention_mask is not None and attention_mask.ndim == 4:
+            heads = self.config.num_attention_heads
+            whole = whole_mask(name, attention_mask, batch, heads, queries, num_keys)
+            attention_mask = as_padding(whole.expand(batch, -1, -1, -1))
         attention_mask = self._check_padding(name, attention_mask, batch, queries, past, num_keys)
         q_ids, k_ids = self._position_ids(input_ids, attention_mask, position_ids, batch, query_slots, past, num_keys)
         window = self.config.attention_window
         jitter = self._draw_jitter(hidden_states)
         padding = None if without_effect(attention_mask) else attention_mask
-        plain = padding is None and window is None
+        plain = padding is None and window is None and whole is None
         if plain and self.causal and queries == num_keys and not self.position_encoding.uses_bias():
             seen = query_slots[None, None, :, None] + 1
             self_attn_inputs = self._attention_inputs(
-                self.position_encoding, q_ids, k_ids, None, seen, jitter, hidden_states.dtype
+                self.position_encoding, self.normalizer, q_ids, k_ids, None, seen, jitter, hidden_states.dtype
             )
             self_attn_inputs["is_causal"] = True  # the kernel needs no mask for this
         else:
             newest = queries == 1 and isinstance(past, int) and past + 1 == num_keys  # it sees all keys
-            visible = visible_keys(padding, query_slots, num_keys, self.causal and not newest, window)
+            visible = whole
+            if whole is None:
+                visible = visible_keys(padding, query_slots, num_keys, self.causal and not newest, window)
             self_attn_inputs = self._attention_inputs(
-                self.position_encoding, q_ids, k_ids, visible, num_keys, jitter, hidden_states.dtype
+                self.position_encoding, self.normalizer, q_ids, k_ids, visible, num_keys, jitter, hidden_states.dtype
             )
         cross_attn_inputs = None
-        if self.cross_position_encoding is not None and encoder_hidden_states is not None:
+        if self.cross_position_encoding is not None and self.cross_normalizer is not None:
+            assert encoder_hidden_states is not None  # `_check_inputs` asks for them
             encoder_keys = encoder_hidden_states.shape[1]
             encoder_attention_mask = self._check_padding(
-                "attention_mask", encoder_attention_mask, batch, encoder_keys, 0, encoder_keys
+                "attention_mask", as_padding(encoder_attention_mask), batch, encoder_keys, 0, encoder_keys
             )
             encoder_ids = self._encoder_ids(encoder_position_ids, encoder_hidden_states)
             padding = None if without_effect(encoder_attention_mask) else encoder_attention_mask
             visible = visible_keys(padding, query_slots, encoder_keys, causal=False, window=None)
             cross_attn_inputs = self._attention_inputs(
-                self.cross_position_encoding, q_ids, encoder_ids, visible, encoder_keys, jitter, hidden_states.dtype
+                self.cross_position_encoding,
+                self.cross_normalizer,
+                q_ids,
+                encoder_ids,
+                visible,
+                encoder_keys,
+                jitter,
+                hidden_states.dtype,
             )
         hidden_states = self.dropout(self.position_encoding.embed(hidden_states, q_ids))
         return hidden_states, q_ids, self_attn_inputs, cross_attn_inputs
@@ -221,7 +241,7 @@ class HeadcountStack(nn.Module):
             return None
         total = past + queries if isinstance(past, int) else num_keys
         length = mask.shape[1] if mask.ndim == 2 else -1
-        fits = length == total if isinstance(past, int) else 0 < length <= total
+        fits = length in (total, num_keys) if isinstance(past, int) else 0 < length <= total
         if mask.ndim != 2 or mask.shape[0] != batch or not fits:
             raise ValueError(
                 f"{name} has shape {tuple(mask.shape)}, expected ({batch}, {total}): past and present tokens."
@@ -288,6 +308,7 @@ class HeadcountStack(nn.Module):
     def _attention_inputs(
         self,
         encoding: PositionEncoding,
+        normalizer: Softmax,
         q_ids: Tensor,
         k_ids: Tensor,
         visible: Tensor | None,
@@ -310,7 +331,7 @@ class HeadcountStack(nn.Module):
                 return torch.as_tensor(num_keys, device=q_ids.device)
             return seen.sum(dim=-1, keepdim=True)
 
-        factor = NORMALIZERS[self.config.attention_normalizer](count)
+        factor = normalizer.factor(count)
         if jitter is not None:
             factor = jitter if factor is None else factor * jitter
         if bias is not None:
@@ -320,6 +341,7 @@ class HeadcountStack(nn.Module):
             bias = bias.to(dtype)
         return {
             "position_encoding": encoding,
+            "normalizer": normalizer,
             "q_ids": q_ids,
             "k_ids": k_ids,
             "attention_mask": merge_bias_and_mask(bias, visible),

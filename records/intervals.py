@@ -114,6 +114,22 @@ def holm(p_values: ArrayLike) -> list[float]:
     return adjusted.tolist()
 
 
+def ratio_with_interval(above: ArrayLike, below: ArrayLike) -> dict:
+    """The mean of one quantity over that of another on the same examples, with a 95 % interval (delta method).
+
+    >>> ratio_with_interval([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])["value"]
+    0.5
+    """
+    above, below = np.asarray(above, float), np.asarray(below, float)
+    n, mean = len(above), float(below.mean())
+    value = float(above.mean()) / mean
+    half = 0.0
+    if n > 1:
+        error = float(np.std((above - value * below) / mean, ddof=1)) / math.sqrt(n)
+        half = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * error
+    return {"value": value, "n": n, "interval": [value - half, value + half]}
+
+
 def mean_with_interval(values: ArrayLike) -> dict:
     """Mean over examples with its 95 % t interval; one example alone has none."""
     values = np.asarray(values, float)

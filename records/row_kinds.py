@@ -51,22 +51,23 @@ def is_or_none(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 TEXTS = (
-    "answer answer_order compared_with direction encoding generated input label layer looks model name normalizer "
-    "quantity ranking reads recipe role runner says scheme source statement subject target twin variable variant"
+    "answer answer_order compared_with direction encoding generated input label layer looks method model name "
+    "normalizer pairs quantity ranking reads recipe role runner says scheme searched source statement subject target "
+    "twin variant"
 )
 COUNTS = (
-    "bytes disagree example finetune_steps layers learned map_starts_at parameters position rank resumed_at seed "
-    "shift size steps"
+    "agreeing bytes disagree example finetune_steps labels layers learned map_starts_at parameters pool position "
+    "random_sets rank resumed_at seed settings shift size steps"
 )
 NUMBERS = (
     "examples_per_second majority_class_rate p_holm p_value regret relative_speed tolerance training_seconds "
     "true_negative_rate true_positive_rate uniform"
 )
-FLAGS = "as_expected costs_more expected fine_tuned holds kept moves one_class_only right zero_pad"
-ESTIMATES = "ablated carry_excess carry_flip drop intact"
+FLAGS = "as_expected expected fine_tuned holds kept modes_disagree one_class_only right zero_pad"
+ESTIMATES = "ablated drop intact moved on_chosen_half random_best random_mean"
 MAYBE_ESTIMATES = (
-    "carry_source decided_beyond decided_within_training_range in_distribution margin mean_drop same_column "
-    "violations_beyond violations_within_training_range"
+    "decided_beyond decided_within_training_range errors in_distribution margin violations_beyond "
+    "violations_within_training_range"
 )
 
 # Field -> (whether a value fits, what is expected)
@@ -84,6 +85,9 @@ KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "trained": (lambda value: list_of(is_whole_number)(value) and len(value) == 2, "[shortest, longest]"),
     "accuracy": (dict_of(is_figure_of_a_length), "figures by length"),
     "by_distance": (dict_of(is_real), "numbers by distance"),
+    "drops": (dict_of(is_estimate), "drops by mode"),
+    "weights_on": (dict_of(is_estimate), "weights by relation"),
+    "variable": (is_or_none(is_text), "a name or null"),
     "class_is_certain": (is_or_none(is_flag), "true, false or null"),
     "difference": (lambda value: is_whole_number(value) or is_text(value), "a whole number or a name"),
     "entropy_share": (is_or_none(is_real), "a number or null"),

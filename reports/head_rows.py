@@ -1,5 +1,5 @@
-"""How the rows of the study of heads are found: drops over all of the data, of shares and of other measures; what an
-atlas says of a variable; which maps are averages.
+"""How the rows of the study of single heads are found: drops over all of the data, of shares and of other measures;
+which maps are averages. Rows about sets of sites: `set_rows`.
 """
 
 from ..data_builders.registry import TASKS
@@ -21,6 +21,11 @@ def all_drops(rows: Rows, mode: str) -> Rows:
     return [row for row in found if row["metric"].endswith("_drop")]
 
 
+def class_words(row: Row) -> str:
+    """The class of a head or set; a question mark where the interval reaches into another one."""
+    return row["class"] if row["class_is_certain"] else f"{row['class']}?"
+
+
 def modes_of(rows: Rows) -> list[str]:
     return values_of(select(rows, study="ablation"), "mode")
 
@@ -33,16 +38,6 @@ def is_share(row: Row) -> bool:
 def measure_of(row: Row) -> str:
     """`exact match` of `exact_match_drop`."""
     return row["metric"].removesuffix("_drop").replace("_", " ")
-
-
-def flip_of(row: Row) -> dict:
-    """Of a row of the atlas: the share of pairs in which the head moves the variable."""
-    return row[f"{row['variable']}_flip"]
-
-
-def excess_of(row: Row) -> dict:
-    """Of a row of the atlas: how much more the head's loss costs where the variable is there."""
-    return row[f"{row['variable']}_excess"]
 
 
 def is_average(row: Row) -> bool:

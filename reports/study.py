@@ -1,8 +1,9 @@
 """What a study left on disk: runs, the study of heads, pruning, studies of lengths. Every part may be missing.
 
 A study has them in runs/*, heads/ (or beside the results of a run), pruned/, length/ and adding/, or in any other
-folder of its own; what is in a folder is known by the `study` and the `task` of its rows. A folder that is itself one
-of these (a run, or what `headcount heads`, `prune` or `extrapolate` wrote) is read as a study of that part.
+folder of its own; what is in a folder is known by the `study` and the `task` of its rows. Heads of several runs may be
+studied, beside the results of each or in heads/, heads-1/ and so on: the first is shown in full. A folder that is
+itself one of these (a run, or what `headcount heads`, `prune` or `extrapolate` wrote) is read as a study of that part.
 """
 
 import os
@@ -23,6 +24,7 @@ HEADS, PRUNING, LENGTH = "heads", "pruning", "length"
 PART_OF = {
     **dict.fromkeys(("ablation", "gradient", "specialization", "maps"), HEADS),
     **dict.fromkeys(("toggles", "interchange", "atlas", "subsets"), HEADS),
+    **dict.fromkeys(("sets", "signature", "selection"), HEADS),
     **dict.fromkeys(("pruning",), PRUNING),
     **dict.fromkeys(("lengths", "summary", "dilution", "shifts", "neighbour"), LENGTH),
     **dict.fromkeys(("positions", "mathematics", "generated", "columns"), LENGTH),
@@ -54,10 +56,13 @@ class Study:
     pruning: Part = field(default_factory=Part)
     lengths: list[Part] = field(default_factory=list)  # a study of one task each
     studied: Run | None = None  # the run whose heads were studied, known by its weights
+    heads_by_run: dict[str, Part] = field(default_factory=dict)  # all of them, by the name of the run or folder
+    figures: dict[str, list[Path]] = field(default_factory=dict)  # of the study as a whole
 
     @property
     def parts(self) -> list[Part]:
-        return [part for part in (self.heads, self.pruning, *self.lengths) if part.rows]
+        others = (part for part in self.heads_by_run.values() if part is not self.heads)
+        return [part for part in (self.heads, *others, self.pruning, *self.lengths) if part.rows]
 
     def source(self, run: Run, name: str = "evaluation") -> str:
         """The file of a run's rows, relative to the study."""
@@ -97,13 +102,29 @@ def read_study(folder: Path) -> Study:
         )
     about = read_study_note(folder / "study.json") if (folder / "study.json").exists() else {}
     heads, pruning = (next(iter(found[kind]), Part()) for kind in (HEADS, PRUNING))
-    return Study(folder, about, runs, heads, pruning, found[LENGTH], studied_run(folder, runs, heads))
+    by_run = heads_by_run(folder, runs, found[HEADS])
+    studied = studied_run(folder, runs, heads)
+    return Study(folder, about, runs, heads, pruning, found[LENGTH], studied, by_run, list_figures(folder))
+
+
+def heads_by_run(folder: Path, runs: list[Run], parts: list[Part]) -> dict[str, Part]:
+    """Name of the run, or of the folder where that is not known -> study of its heads; of the first recipe only."""
+    found: dict[str, Part] = {}
+    recipes = []
+    for part in parts:
+        run = studied_run(folder, runs, part)
+        if run is not None:
+            recipes.append(run.recipe_name)
+        if run is None or run.recipe_name == recipes[0]:
+            found.setdefault(part.path if run is None else run.name, part)
+    return found
 
 
 def part_folders(folder: Path, run_folders: list[Path]) -> list[Path]:
     """Where parts may be: usual folders, the folder itself, others within it, and beside the results of runs."""
     usual = [folder / name for name in USUAL_FOLDERS]
-    others = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    inside = (path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    others = sorted(inside, key=_by_number)
     return list(dict.fromkeys([*usual, folder, *others, *run_folders]))
 
 

@@ -100,7 +100,7 @@ def study_own_heads(
         found = claim.finished(name)
         if found is None:
             options: dict[str, Any] = {needed: results[needed] for needed in NEEDS.get(name, ())}
-            if name == "ablation":
+            if name in ("ablation", "sets"):
                 options["modes"] = modes
             say(f"{name} ...")
             found = ANALYSES[name](run.model, study, progress=progress_bar, **options)

@@ -72,8 +72,8 @@ def load(auto_class: str, model: str) -> "tuple[Any, PreTrainedModel]":
     """Tokenizer and model of a folder, which may have lost heads, or of a Hub name; code is never run."""
     import transformers
 
-    from ..modeling.stock.pruning import load_pruned
     from ..modeling.stock.pruning_notes import saved_without
+    from ..modeling.stock.saving import load_pruned
     from ..trainers.hub import fetch, reason
     from ..trainers.model_loading import first_line
 

@@ -85,18 +85,21 @@ def plan(trained: "Task", tested: "Task", output: Path, quick: bool, workers: in
     recipe = short[recipes[0]]
     first = runs / f"{recipe}-0"
     ready = (f"train-{recipe}-0",)
-    # Beside the run's own results, so that the card of the published model has them too.
-    heads = ("heads", str(first), "--output", str(first), *(("--rows", "200") if quick else ()))
+    # Beside each run's own results, so that the card of the published model has them too. Every seed: what one model
+    # does with its heads says little of the next one.
+    fewer = ("--rows", "200") if quick else ()
+    for seed in seeds:
+        own_run = str(runs / f"{recipe}-{seed}")
+        studied = ("heads", own_run, "--output", own_run, *fewer)
+        steps.append(Step(f"heads-{seed}", studied, 30 if quick else 150, (f"train-{recipe}-{seed}",)))
     keep = str(own.quick_keep if quick else own.keep)
     prune = ("prune", str(first), "--output", str(output / "pruned"), "--keep", keep, "--control")
-    steps += [
-        Step("heads", heads, 15 if quick else 45, ready),
-        Step("prune", (*prune, "--finetune", "20" if quick else "100"), 30 if quick else 240, ready),
-    ]
+    tuned = (*prune, "--finetune", "20" if quick else "100")
+    steps.append(Step("prune", tuned, 30 if quick else 240, ready))
     others = tuple(word for seed in seeds[1:] for word in ("--beside", str(runs / f"{recipe}-{seed}")))
     card = ("push", str(first), "--repo-id", recipe, *others, "--local", str(output / "published" / recipe))
     seeds_trained = tuple(f"train-{recipe}-{seed}" for seed in seeds)
-    steps.append(Step("publish", card, 15, (*seeds_trained, "heads")))
+    steps.append(Step("publish", card, 15, (*seeds_trained, "heads-0")))
     everything = tuple(step.name for step in steps)
     return [*steps, Step("report", ("report", str(output)), 10, everything)]
 

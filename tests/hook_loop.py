@@ -23,6 +23,13 @@ ATTENTION = {
     "T5ForConditionalGeneration": "{stack}.block.{layer}.layer.{kind}.Attention",
 }
 
+LAYER = {
+    "BertForMaskedLM": "bert.encoder.layer.{layer}",
+    "GPT2LMHeadModel": "transformer.h.{layer}",
+    "LlamaForCausalLM": "model.layers.{layer}",
+    "T5ForConditionalGeneration": "{stack}.block.{layer}",
+}
+
 
 def parts(site):
     """Stack, layer, kind, head or None, role or None, index or None; read off the name by hand."""
@@ -41,6 +48,8 @@ def module_of(model, stack, layer, kind):
             return attention.out_proj, list(attention.heads)
         return (own.feed_forward if kind == "mlp" else own), None
     name = type(model).__name__
+    if kind == "residual":
+        return model.get_submodule(LAYER[name].format(stack=stack, layer=layer)), None
     if kind == "mlp":
         path = FEED_FORWARD[name].format(stack=stack, layer=layer)
         if ".-1." in path:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import torch
 import transformers
+from tokenizers import Tokenizer, models, pre_tokenizers
 from torch import Tensor, nn
 
 
@@ -98,12 +99,12 @@ ARCHITECTURES = {
         "its layers share their weights: a head is masked in all of them at once",
     ),
     "ELECTRA": Stock("ElectraForMaskedLM", BERT | {"embedding_size": 16}, text, "encoder"),
-    "DeBERTa-v2": Stock(
-        "DebertaV2ForMaskedLM",
-        BERT,
+    "XLNet": Stock(
+        "XLNetLMHeadModel",
+        SMALL | {"d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 48},
         text,
         "",
-        "computes its attention itself, not through the attention interface; a clear error",
+        "its heads are mixed in the same product that reads their weights; a clear error",
     ),
     "ViT": Stock("ViTForImageClassification", VISION, image, "encoder"),
     "CLIP": Stock(
@@ -151,16 +152,63 @@ ARCHITECTURES = {
     "Gemma": Stock("GemmaForCausalLM", LLAMA | {"head_dim": 8}, text, "decoder", "grouped-query attention"),
     "Phi": Stock("PhiForCausalLM", LLAMA, text, "decoder"),
 }
+# Further families, whose heads are removed as well: the table of docs/stock-models.md is long enough without them.
+MLA = {"q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 8}
+EXPERTS = {"num_local_experts": 2, "num_experts_per_tok": 1}
+HUBERT = ARCHITECTURES["Wav2Vec2"].options
+FURTHER = {
+    "Mixtral": Stock("MixtralForCausalLM", LLAMA | EXPERTS, text, "decoder"),
+    "gpt-oss": Stock("GptOssForCausalLM", LLAMA | EXPERTS | {"head_dim": 8}, text, "decoder", "sinks"),
+    "Gemma 2": Stock("Gemma2ForCausalLM", LLAMA | {"head_dim": 8}, text, "decoder"),
+    "Gemma 3": Stock("Gemma3ForCausalLM", LLAMA | {"head_dim": 8}, text, "decoder"),
+    "Phi-3": Stock("Phi3ForCausalLM", LLAMA, text, "decoder", "one projection, sizes from the config"),
+    "StarCoder2": Stock("Starcoder2ForCausalLM", LLAMA, text, "decoder"),
+    "StableLM": Stock("StableLmForCausalLM", LLAMA, text, "decoder"),
+    "Cohere": Stock("CohereForCausalLM", LLAMA | {"use_qk_norm": True}, text, "decoder", "a norm for every head"),
+    "OLMo": Stock("OlmoForCausalLM", LLAMA, text, "decoder"),
+    "Granite": Stock("GraniteForCausalLM", LLAMA, text, "decoder"),
+    "GLM": Stock("GlmForCausalLM", LLAMA | {"head_dim": 8}, text, "decoder"),
+    "GPTBigCode": Stock(
+        "GPTBigCodeForCausalLM",
+        SMALL | {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 40},
+        text,
+        "decoder",
+        "one key/value head for all",
+    ),
+    "DeepSeek-V3": Stock(
+        "DeepseekV3ForCausalLM",
+        BERT | MLA | {"first_k_dense_replace": 2, "num_key_value_heads": 4, "n_routed_experts": 2, "n_group": 1},
+        text,
+        "decoder",
+        "latent attention",
+    ),
+    "XLM-RoBERTa": Stock("XLMRobertaForMaskedLM", BERT, text, "encoder"),
+    "CamemBERT": Stock("CamembertForMaskedLM", BERT, text, "encoder"),
+    "ModernBERT": Stock("ModernBertForMaskedLM", BERT | {"cls_token_id": 1, "sep_token_id": 2}, text, "encoder"),
+    "M2M100": Stock("M2M100ForConditionalGeneration", BART, pair, "encoder, decoder"),
+    "BlenderBot": Stock("BlenderbotForConditionalGeneration", BART, pair, "encoder, decoder"),
+    "UMT5": Stock("UMT5ForConditionalGeneration", T5, pair, "encoder, decoder", "a table of positions in every layer"),
+    "HuBERT": Stock("HubertForCTC", HUBERT, wave, "encoder"),
+    "DeiT": Stock("DeiTForImageClassification", VISION, image, "encoder"),
+    "DINOv2": Stock("Dinov2ForImageClassification", VISION, image, "encoder"),
+    "Swin": Stock(
+        "SwinForImageClassification",
+        {"embed_dim": 16, "depths": [2], "num_heads": [4], "window_size": 2, "image_size": 8, "patch_size": 2},
+        image,
+        "encoder",
+        "a table of positions in every layer",
+    ),
+}
 MASKED = [name for name, stock in ARCHITECTURES.items() if stock.stacks]
 
 
 def make_stock(name: str, attention: str = "sdpa", seed: int = 0, **options) -> transformers.PreTrainedModel:
     """A tiny model in evaluation mode whose heads all matter: weights are larger than those of a fresh model."""
-    stock = ARCHITECTURES[name]
+    stock = (ARCHITECTURES | FURTHER)[name]
     model_class = getattr(transformers, stock.model)
     torch.manual_seed(seed)
     model = model_class(model_class.config_class(**{**stock.options, **options}))
-    model.set_attn_implementation(attention)
+    model.set_attn_implementation(attention if attention != "sdpa" or model._supports_sdpa else "eager")
     with torch.no_grad():
         for parameter in filter(lambda parameter: parameter.requires_grad, model.parameters()):
             parameter.add_(0.1 * torch.randn_like(parameter))
@@ -191,3 +239,22 @@ def float_outputs(outputs) -> list[Tensor]:
     """What a model computes: its logits, or for CLIP those of both towers."""
     names = ("logits", "logits_per_image", "text_embeds", "image_embeds")
     return [outputs[name] for name in names if name in outputs]
+
+
+WORDS = ["[PAD]", "[BOS]", "[EOS]", "[UNK]", *(f"w{i}" for i in range(36))]
+
+
+def save_with_words(model, folder):
+    """Saves a model with a tokenizer of 40 words, `w0` to `w35` and special ones, as transformers does."""
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    model.save_pretrained(folder)
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        eos_token="[EOS]",
+        unk_token="[UNK]",
+        model_max_length=30,
+        model_input_names=["input_ids", "attention_mask"],
+    ).save_pretrained(folder)
+    return folder

@@ -13,7 +13,6 @@ import headcount
 from headcount.analysis.interventions.intervention import one_at_a_time
 from headcount.analysis.interventions.sweep import sweep
 from headcount.modeling.stock.finding import attention_layers
-from headcount.modeling.stock.pruning import PRUNERS
 
 
 PAGE = Path(__file__).parent.parent / "docs" / "stock-models.md"
@@ -36,6 +35,14 @@ def check_masks(model, inputs) -> None:
                 torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
 
 
+def can_be_pruned(model, heads: list[str]) -> bool:
+    try:
+        headcount.prune_heads(model, heads)
+    except ValueError:
+        return False
+    return True
+
+
 def row(name: str) -> list[str]:
     stock = ARCHITECTURES[name]
     model_class = getattr(transformers, stock.model)
@@ -50,7 +57,7 @@ def row(name: str) -> list[str]:
     attention = ["eager", *(["sdpa"] if model_class._supports_sdpa else [])]
     attention += ["flex"] if model_class._supports_flex_attn else []
     stacks = list(dict.fromkeys(layer.split(".")[0] for layer in layers))
-    prunes = all(type(layer.module).__name__ in PRUNERS for layer in layers.values())
+    prunes = can_be_pruned(model, [f"{layer.name}.{layer.heads[-1]}" for layer in layers.values()])
     can = [", ".join(stacks), ", ".join(attention), runner, "yes" if prunes else "-"]
     return [name, f"`{stock.model}`", *can, stock.note]
 

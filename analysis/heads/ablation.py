@@ -29,6 +29,7 @@ from ..interventions.batches import Batches
 from ..interventions.intervention import one_at_a_time
 from ..interventions.measures import Metric, is_sequence_model
 from ..interventions.plan import Outcomes, Progress
+from ..interventions.sets import SetName, SiteSet, find_sets, with_complements
 from ..interventions.sweep import sweep
 
 
@@ -37,7 +38,9 @@ MODES = {
     "mean": "the head's output becomes its mean over the data, place by place",
     "resample": "the head's output becomes that of another example",
 }
-CRITICAL, IMPORTANT = 0.10, 0.01  # drops in exact match above which a head is called so; below: redundant
+CRITICAL, IMPORTANT = 0.10, 0.01  # drops in exact match above which a head or a set is called so
+# Below: a head that was tested alone is not needed alone; that others can do without it is a property of the set.
+NOT_NEEDED_ALONE, REDUNDANT = "not needed alone", "redundant"
 RESAMPLES = 1000
 
 
@@ -45,16 +48,18 @@ def ablate(
     model: PreTrainedModel,
     batches: Batches,
     metric: Metric | None = None,
-    mode: str = "zero",
+    mode: str | Iterable[str] = "zero",
     heads: Iterable[HeadName] | None = None,
     *,
+    sets: Iterable[SetName] | None = None,
+    complements: bool = False,
     run: Callable | None = None,
     runner: str | None = None,
     seed: int = 0,
     resume: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Rows:
-    """What any transformers model loses without each of its heads, the one that costs most first.
+    """What any transformers model loses without each of its heads, or sets of heads, the one that costs most first.
 
     >>> import headcount, torch
     >>> config = headcount.HeadcountConfig(num_hidden_layers=1, num_attention_heads=2)
@@ -63,15 +68,22 @@ def ablate(
     >>> rows = headcount.ablate(model, batch, metric=lambda outputs, batch: outputs.logits[:, 0, 7])
     >>> len(rows), rows[0]["rank"], rows[0]["mode"]
     (6, 1, 'zero')
+    >>> rows = headcount.ablate(model, batch, sets=["decoder.*.cross.*"], complements=True, mode=["zero", "mean"])
+    >>> [(row["site"], row["size"], row["mode"]) for row in rows if row["metric"] == "exact_match_drop"]
+    [('decoder.*.cross.*', 2, 'zero'), ('decoder.*.cross.*', 2, 'mean'), ('all but decoder.*.cross.*', 4, 'zero'), ...]
 
     Args:
-        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
+        model: one of headcount's own, or any transformers model whose heads `list_heads` finds.
         batches: one batch, a tensor of input ids, a list of either, or a DataLoader.
         metric: a function of outputs and batch that gives one value per example, the higher the better; or an
             `evaluate` metric; without one, the share of examples with every label right, and the rise of the loss.
         mode: what takes the place of a head's output: `zero`; `mean`, its mean over the data, place by place;
-            `resample`, what it puts out on another example of the batch.
+            `resample`, what it puts out on another example of the batch. Or several of these: then rows also say, by
+            `modes_disagree`, whether the modes differ by more than their intervals.
         heads: some heads only, by name or, where that says enough, as `(layer, head)`.
+        sets: instead of heads one at a time, sets that are ablated together: each a pattern such as
+            `decoder.*.cross.*`, or a list of names; feed-forward sublayers and residuals are sites, too.
+        complements: beside each set, everything but it.
         run: called as `run(model, batch)` instead of `model(**batch)`, for example a generation; its result goes to
             the metric.
         runner: a name from `RUNNERS`; without it, the first that suits. All give the same.
@@ -82,23 +94,55 @@ def ablate(
     Returns:
         Rows with n, interval and the runner that was used.
     """
-    if mode not in MODES:
-        raise ValueError(f"mode={mode!r} is not known; expected one of {', '.join(MODES)}.")
-    chosen = list_heads(model) if heads is None else as_heads(model, heads)
-    if not chosen or len(set(chosen)) < len(chosen):
-        raise ValueError(f"heads are {list(chosen)}; expected some, each once.")
-    outcomes = sweep(
-        model,
-        batches,
-        one_at_a_time(chosen, mode),
-        metric,
-        run=run,
-        runner=runner,
-        seed=seed,
-        resume=resume,
-        progress=progress,
-    )
-    return ablation_rows(model, outcomes, metric)
+    modes = check_modes([mode] if isinstance(mode, str) else list(mode))
+    if sets is None:
+        if complements:
+            raise ValueError("complements stand beside sets; expected sets, too.")
+        chosen = list_heads(model) if heads is None else as_heads(model, heads)
+        if not chosen or len(set(chosen)) < len(chosen):
+            raise ValueError(f"heads are {list(chosen)}; expected some, each once.")
+    elif heads is not None:
+        raise ValueError("heads and sets are both given; expected one of them.")
+    else:
+        found = find_sets(model, sets)
+        found = with_complements(model, found) if complements else found
+    rows: Rows = []
+    for name in modes:
+        outcomes = sweep(
+            model,
+            batches,
+            one_at_a_time(chosen, name) if sets is None else (each.swapped(name) for each in found),
+            metric,
+            run=run,
+            runner=runner,
+            seed=seed,
+            resume=resume if resume is None or len(modes) == 1 else Path(resume) / name,
+            progress=progress,
+        )
+        rows += ablation_rows(model, outcomes, metric)
+    return say_where_modes_disagree(rows) if len(modes) > 1 else rows
+
+
+def check_modes(modes: list[str]) -> list[str]:
+    unknown = next((name for name in modes if name not in MODES), None)
+    if unknown is not None or not modes or len(set(modes)) < len(modes):
+        raise ValueError(f"mode={unknown or modes!r} is not known; expected one or more of {', '.join(MODES)}.")
+    return modes
+
+
+def say_where_modes_disagree(rows: Rows) -> Rows:
+    """The rows of several modes; each says whether the interval of another mode is apart from its own."""
+    groups: dict[str, Rows] = {}
+    for each in rows:
+        key = f"{each.get('head')} {each.get('site')} {each['metric']} {each['scope']}"
+        groups.setdefault(key, []).append(each)
+    return [{**each, "modes_disagree": _differ(group)} for group in groups.values() for each in group]
+
+
+def _differ(rows: Rows) -> bool:
+    """Whether two of the intervals have nothing in common."""
+    intervals = [each["interval"] for each in rows if each["interval"] is not None]
+    return max((low for low, _ in intervals), default=0.0) > min((high for _, high in intervals), default=0.0)
 
 
 def ablate_examples(
@@ -110,12 +154,31 @@ def ablate_examples(
     return ablation_rows(model, outcomes, examples=examples)
 
 
+def ablate_sets(
+    model: PreTrainedModel,
+    examples: Examples,
+    sets: list[SiteSet],
+    modes: Iterable[str] = tuple(MODES),
+    progress: Callable[[str], Progress] | None = None,
+) -> Rows:
+    """Rows `exact_match_drop`, or the task's own measure, for sets of sites that are ablated together."""
+    name = f"{examples.measure['metric']}_drop"
+    rows: Rows = []
+    for mode in modes:
+        bar = None if progress is None else progress(f"sets, {mode}")
+        outcomes = sweep(model, examples.rows, [each.swapped(mode) for each in sets], progress=bar)
+        found = ablation_rows(model, outcomes)
+        rows += [{**each, "study": "sets"} for each in found if each["metric"] == name]
+    return say_where_modes_disagree(rows)
+
+
 def ablation_row(
     outcomes: Outcomes, version: int, metric: str, estimate: dict[str, Any], scope: dict | None = None, **more: Any
 ) -> Row:
     """The row of one intervention of a sweep, compared with the intact model."""
     each = outcomes.interventions[version]
-    about = {"head": each.name, "mode": each.replacement, "runner": outcomes.runner}
+    name = {"head": each.name} if each.title is None else {"site": each.name, "size": len(each.sites)}
+    about = {**name, "mode": each.replacement, "runner": outcomes.runner}
     decoding = more.pop("decoding", None)
     return row("ablation", metric, estimate, scope=scope, decoding=decoding, **about, **more)
 
@@ -150,7 +213,8 @@ def _share_rows(outcomes: Outcomes, right: NDArray, name: str, decoding: str | N
             "intact": rate(int(intact.sum()), len(intact)),
             "ablated": rate(int(right[version].sum()), len(intact)),
         }
-        tests = {"p_value": p_value, "p_holm": p_holm, **classify(drop)}
+        alone = len(outcomes.interventions[version].sites) == 1
+        tests = {"p_value": p_value, "p_holm": p_holm, **classify(drop, alone)}
         rows.append(ablation_row(outcomes, version, f"{name}_drop", drop, decoding=decoding, **estimates, **tests))
     return rows
 
@@ -227,11 +291,15 @@ def answer_places(examples: Examples, labels: NDArray[np.int64]) -> NDArray[np.i
     return np.where(is_symbol, number, -1)
 
 
-def classify(drop: dict[str, Any]) -> dict[str, Any]:
-    """Critical (> 10 points), important (1 to 10) or redundant (< 1), and whether the whole interval says so."""
+def classify(drop: dict[str, Any], alone: bool = True) -> dict[str, Any]:
+    """Critical (> 10 points), important (1 to 10) or, below that, not needed alone; of a set, redundant.
+
+    And whether the whole interval says so.
+    """
 
     def name(value: float) -> str:
-        return "critical" if value > CRITICAL else "important" if value >= IMPORTANT else "redundant"
+        small = NOT_NEEDED_ALONE if alone else REDUNDANT
+        return "critical" if value > CRITICAL else "important" if value >= IMPORTANT else small
 
     low, high = drop["interval"]
     return {"class": name(drop["value"]), "class_is_certain": name(low) == name(high)}

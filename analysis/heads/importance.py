@@ -35,7 +35,7 @@ def gradient_importance(
     ['encoder.0.self.0', 'encoder.0.self.1']
 
     Args:
-        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
+        model: one of headcount's own, or any transformers model whose heads `list_heads` finds.
         batches: one batch, a tensor of input ids, a list of either, or a DataLoader.
         loss: a function of outputs and batch that gives one value per example; without it, the cross-entropy of the
             labels, summed over each example.

@@ -7,7 +7,9 @@ failing model.
 Shapes: B rows, H heads that are left in a layer, Q queries, K keys.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
@@ -16,40 +18,54 @@ from transformers import PreTrainedModel
 
 from ...data_builders.examples import Examples, is_labelled
 from ...data_builders.vocabulary import IGNORED
+from ...modeling.heads import Head, HeadName
 from ...modeling.modeling_headcount import HeadcountPreTrainedModel
 from ...modeling.stock.finding import attention_layers
 from ...modeling.stock.gates import record_maps
 from ...records.rows import Row, Rows, row
 from ..interventions.batches import Batch, as_batch, row_lengths
 from ..interventions.subject import Subject
+from .layer_maps import AttentionMaps, StepMaps
+from .outputs import choose_heads
 
 
-class AttentionMaps(Mapping[str, Tensor]):
-    """Attention layer -> weights (B, H, Q, K); a head's own, (B, Q, K), are found by its name too."""
+@overload
+def attention_maps(
+    model: PreTrainedModel,
+    batch: Batch,
+    heads: Iterable[HeadName] | None = None,
+    *,
+    every_call: Literal[False] = False,
+) -> AttentionMaps: ...
 
-    def __init__(self, maps: dict[str, Tensor], heads: dict[str, tuple[int, ...]]):
-        self._maps, self._heads = maps, heads
 
-    def __getitem__(self, name: str) -> Tensor:
-        if name in self._maps:
-            return self._maps[name]
-        layer, _, number = name.rpartition(".")
-        if layer in self._maps and number.isdigit() and int(number) in self._heads[layer]:
-            return self._maps[layer][:, self._heads[layer].index(int(number))]
-        raise KeyError(
-            f"there is no map of {name!r}; expected an attention layer ({', '.join(self._maps)}) or one of its heads."
-        )
+@overload
+def attention_maps(
+    model: PreTrainedModel, batch: Batch, heads: Iterable[HeadName] | None = None, *, every_call: Literal[True]
+) -> StepMaps: ...
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._maps)
 
-    def __len__(self) -> int:
-        return len(self._maps)
+@overload
+def attention_maps(
+    model: PreTrainedModel,
+    batch: Batch,
+    heads: Iterable[HeadName] | None = None,
+    *,
+    generate: Mapping[str, Any],
+    every_call: bool = False,
+) -> StepMaps: ...
 
 
 @torch.inference_mode()
-def attention_maps(model: PreTrainedModel, batch: Batch) -> AttentionMaps:
-    """Where every head looks, for one call of the model on the batch.
+def attention_maps(
+    model: PreTrainedModel,
+    batch: Batch,
+    heads: Iterable[HeadName] | None = None,
+    *,
+    generate: Mapping[str, Any] | None = None,
+    every_call: bool = False,
+) -> AttentionMaps | StepMaps:
+    """Where every head looks, for one call of the model on the batch or for every step of a generation.
 
     >>> import headcount, torch
     >>> config = headcount.HeadcountConfig(num_hidden_layers=1, num_attention_heads=2)
@@ -58,32 +74,107 @@ def attention_maps(model: PreTrainedModel, batch: Batch) -> AttentionMaps:
     >>> maps = headcount.attention_maps(model, batch)
     >>> maps["decoder.0.cross"].shape, maps["decoder.0.cross.1"].shape
     (torch.Size([1, 2, 3, 4]), torch.Size([1, 3, 4]))
+    >>> steps = headcount.attention_maps(model, batch, ["decoder.*.self.1"], generate={"min_new_tokens": 2})
+    >>> [weights.shape for weights in steps["decoder.0.self.1"][:2]]
+    [torch.Size([1, 1, 1]), torch.Size([1, 1, 2])]
 
     Args:
-        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
-        batch: the model's inputs by name, or a tensor of input ids; decoder inputs are made from labels.
+        model: one of headcount's own, or any transformers model whose heads `list_heads` finds.
+        batch: the model's inputs by name, or a tensor of input ids; decoder inputs are made from labels, unless the
+            model generates.
+        heads: names of heads or attention layers, or patterns such as `decoder.*.self.*`; without them, all.
+        generate: options of `model.generate`, which is called instead, such as `{"max_new_tokens": 5}`.
+        every_call: of layers that run more than once in a forward, keep every call; without it, they are an error.
 
     Returns:
         Layers in the order of computation, heads as they are left after pruning. Within `mask_heads`, the maps are
-        those of the masked model. A layer that did not run is left out.
+        those of the masked model. A layer that did not run is left out. With `generate` or `every_call`, a list for
+        every layer, one entry for each of its calls; `sequences` is what was generated.
     """
-    subject = Subject.of(model)
+    subject, chosen = Subject.of(model), choose_heads(model, heads)
     inputs = subject.prepare(as_batch(batch))
+    if generate is not None:
+        inputs = {name: value.to(model.device) for name, value in as_batch(batch).items() if name != "labels"}
     was_training = model.training
     model.eval()
     try:
         if isinstance(model, HeadcountPreTrainedModel):
-            found = _own_maps(model, subject.call({**inputs, "output_attentions": True}))
+            sequences, calls = _own_calls(model, inputs, generate)
         else:
-            by_module: dict[nn.Module, Tensor] = {}
-            with record_maps(model, by_module):
-                subject.call(inputs)
-            layers = subject.layers.items()
-            found = {name: by_module[layer.module] for name, layer in layers if layer.module in by_module}
+            wanted = {head.attention for head in chosen}
+            sequences, calls = _stock_calls(subject, inputs, generate, wanted)
     finally:
         model.train(was_training)
-    maps = {name: found[name].cpu() for name in subject.layers if name in found}
-    return AttentionMaps(maps, {name: subject.layers[name].heads for name in maps})
+    numbers = {
+        name: layer.heads if heads is None else tuple(n for n in layer.heads if Head(f"{name}.{n}") in chosen)
+        for name, layer in subject.layers.items()
+    }
+    numbers = {name: own for name, own in numbers.items() if name in calls and (own or heads is None)}
+    places = {name: [subject.layers[name].heads.index(n) for n in own] for name, own in numbers.items()}
+    found = {name: [weights[:, places[name]].cpu() for weights in calls[name]] for name in numbers}
+    if generate is not None or every_call:
+        return StepMaps(found, numbers, sequences)
+    again = next((name for name, steps in found.items() if len(steps) > 1), None)
+    if again is not None:
+        raise ValueError(
+            f"{again} runs {len(found[again])} times in a forward, so it has no one map; expected every_call=True, "
+            "which gives a list."
+        )
+    return AttentionMaps({name: steps[0] for name, steps in found.items()}, numbers)
+
+
+Calls = dict[str, list[Tensor]]  # attention layer -> (B, H, Q, K) at every call
+
+
+def _stock_calls(
+    subject: Subject, inputs: dict[str, Any], generate: Mapping[str, Any] | None, wanted: set[str]
+) -> tuple[Tensor | None, Calls]:
+    by_module: dict[nn.Module, list[Tensor]] = {}
+    ran: set[nn.Module] = set()
+    with record_maps(subject.model, by_module), ExitStack() as stack:
+        for layer in subject.layers.values():
+            stack.callback(layer.module.register_forward_hook(lambda module, *_: ran.add(module)).remove)
+        sequences = None
+        if generate is None:
+            subject.call(inputs)
+        else:
+            sequences = _written(subject.model.generate(**inputs, **generate))
+    layers = subject.layers
+    unread = [name for name in layers if name in wanted and layers[name].module in ran - by_module.keys()]
+    if unread:
+        kind = type(layers[unread[0]].module).__name__
+        raise ValueError(
+            f"{len(unread)} attention layers of {type(subject.model).__name__} compute their maps by themselves "
+            f"({kind}, such as {unread[0]}), where they cannot be read; expected heads=[...] of other layers, or "
+            "output_attentions=True in a call of the model, if it offers that."
+        )
+    return sequences, {name: by_module[layer.module] for name, layer in layers.items() if layer.module in by_module}
+
+
+def _own_calls(
+    model: HeadcountPreTrainedModel, inputs: dict[str, Any], generate: Mapping[str, Any] | None
+) -> tuple[Tensor | None, Calls]:
+    if generate is None:
+        outputs = model(**inputs, output_attentions=True)
+        return None, {name: [own] for name, own in _own_maps(model, outputs).items()}
+    asked = {"output_attentions": True, "return_dict_in_generate": True}
+    outputs = model.generate(**inputs, **{**generate, **asked})
+    found: Calls = {}
+    if model.config.is_encoder_decoder:
+        found = {f"encoder.{i}.self": [own] for i, own in enumerate(outputs["encoder_attentions"])}
+        steps = {"self": outputs["decoder_attentions"], "cross": outputs["cross_attentions"]}
+    else:
+        steps = {"self": outputs["attentions"]}
+    for kind, maps in steps.items():
+        for step in maps:
+            for i, own in enumerate(step):
+                found.setdefault(f"decoder.{i}.{kind}", []).append(own)
+    return outputs["sequences"].cpu(), found
+
+
+def _written(found: Any) -> Tensor:
+    """The sequences, whichever way `generate` was told to give them."""
+    return (found if isinstance(found, Tensor) else found["sequences"]).cpu()
 
 
 def _own_maps(model: HeadcountPreTrainedModel, outputs: dict) -> dict[str, Tensor]:
@@ -143,8 +234,12 @@ def map_row(
     axes: tuple[list[str], list[str]],
     written: str,
     maps: Tensor,
+    calls: int = 1,
 ) -> Row:
-    """The row of one example and attention layer: tokens on both axes, and weights (H, Q, K) to four decimals."""
+    """The row of one example and attention layer: tokens on both axes, and weights (H, Q, K) to four decimals.
+
+    Of a layer that runs more than once in a forward, the weights are those of the last of its `calls`.
+    """
     return row(
         "maps",
         "attention_weights",
@@ -156,6 +251,7 @@ def map_row(
         heads=heads,
         queries=axes[0],
         keys=axes[1],
+        calls=calls,
         weights=_rounded(maps[:, : len(axes[0]), : len(axes[1])]),
     )
 
@@ -178,14 +274,14 @@ def map_rows(model: HeadcountPreTrainedModel, examples: Examples) -> Rows:
 def text_map_rows(model: PreTrainedModel, batch: Batch, tokens: dict[str, list[list[str]]], titles: list[str]) -> Rows:
     """One row per example and attention layer of any model; `tokens` names those of inputs and answers."""
     rows, layers = [], attention_layers(model)
-    maps = attention_maps(model, batch)
+    maps = attention_maps(model, batch, every_call=True)
     for example, title in enumerate(titles):
         inputs = tokens["input_ids"][example]
         written = tokens.get("labels", [[]] * len(titles))[example]
-        for name, weights in maps.items():
-            axes = axes_of(model, name, inputs, written)
-            heads = list(layers[name].heads)
-            rows.append(map_row(example, title, name, heads, axes, " ".join(written), weights[example]))
+        for name, calls in maps.items():
+            axes, heads = axes_of(model, name, inputs, written), list(layers[name].heads)
+            weights = calls[-1][example]
+            rows.append(map_row(example, title, name, heads, axes, " ".join(written), weights, len(calls)))
     return rows
 
 

@@ -18,7 +18,7 @@ from ...trainers.model_building import MODEL_CLASSES
 from ...trainers.pruned_run import save_pruned_run, train_control
 from ...trainers.trained_run import TrainedRun, load_run
 from ..interventions.finished_batches import weights_hash
-from .pruning import Pruned, check_budget, choose_prefix, compare, prune_greedily
+from .pruning import Pruned, check_budget, choose_prefix, compare, prune_greedily, random_heads, without
 from .run_data import load_examples
 
 
@@ -60,7 +60,8 @@ def prune(
         max_drop: largest joint drop in accuracy on validation data; default 0.01.
         keep: instead, how many heads to keep, whatever it costs.
         finetune: steps of training after every removal; default none.
-        control: also train the same small architecture from scratch, in output/control.
+        control: also train the same small architecture from scratch, in output/control, and one with as many heads at
+            random places, in output/control-random.
         rows: at most so many validation examples.
         overwrite: replace an earlier result in the folder.
         say: hears of every step.
@@ -119,8 +120,11 @@ def prune(
         if control:
             say("training the same small architecture from scratch")
             smaller["control"] = train_control(run.recipe, found.model, folder / "control")
+            say("training as many random heads from scratch")
+            random = without(run.model, random_heads(run.model, len(found.removed)))
+            smaller["control, random heads"] = train_control(run.recipe, random, folder / "control-random")
         save_pruned_run(folder, run.recipe, run.corpus, found.model, time.perf_counter() - start, cpu_start)
-        results = results + compare(run.model, smaller, test, len(found.removed))
+        results = results + compare(run.model, smaller, test, found.removed)
         write_rows(folder, "pruning", results)
         shutil.rmtree(folder / PARTS)
     return PrunedRun(folder, found.removed, results)
@@ -154,7 +158,7 @@ def remove_results(folder: Path) -> None:
     """What an earlier call left; not what says whose the folder is, which is replaced as a whole."""
     for name in RESULTS:
         results_path(folder, name).unlink(missing_ok=True)
-    for name in (PARTS, "control", "model", "figures"):
+    for name in (PARTS, "control", "control-random", "model", "figures"):
         shutil.rmtree(folder / name, ignore_errors=True)
     for name in (PROVENANCE, RECIPE):
         (folder / name).unlink(missing_ok=True)

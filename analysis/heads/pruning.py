@@ -21,8 +21,9 @@ from ...data_builders.examples import Examples
 from ...modeling.modeling_headcount import HeadcountPreTrainedModel
 from ...records.intervals import paired_drop, rate
 from ...records.rows import Row, Rows, row, select
-from ..interventions.intervention import one_at_a_time
+from ..interventions.intervention import Intervention, one_at_a_time
 from ..interventions.plan import Outcomes
+from ..interventions.sites import Site
 from ..interventions.sweep import sweep
 from .ablation import IMPORTANT
 
@@ -115,22 +116,26 @@ def choose_prefix(model: HeadcountPreTrainedModel, curve: Pruned, max_drop: floa
     """The longest part of a curve without fine-tuning whose joint drop is within `max_drop`, and its model."""
     steps = [each for each in select(curve.rows, kept=True) if each["drop"]["value"] <= max_drop]
     removed = steps[-1]["heads"]
-    smaller = copy.deepcopy(model)
-    smaller.prune_heads(removed)
-    return Pruned(smaller, removed, curve.rows)
+    return Pruned(without(model, removed), removed, curve.rows)
 
 
 def compare(
-    model: HeadcountPreTrainedModel, smaller: dict[str, HeadcountPreTrainedModel], test: Examples, removed: int
+    model: HeadcountPreTrainedModel,
+    smaller: dict[str, HeadcountPreTrainedModel],
+    test: Examples,
+    removed: list[str],
 ) -> Rows:
     """Rows on test data for the intact model, for what it would be without all heads that are harmless one at a time,
-    and for each smaller model by name: accuracy, drop, parameters, bytes on disk, relative speed.
+    for each smaller model by name, and for the intact model without these heads and without as many others: accuracy,
+    drop, parameters, bytes on disk, relative speed.
     """
     outcomes = without_each_head(model, test)
-    together, harmless = copy.deepcopy(model), harmless_heads(outcomes)
-    together.prune_heads(harmless)
-    models = {"intact": (model, 0), "all harmless one at a time": (together, len(harmless))}
-    models |= {name: (small, removed) for name, small in smaller.items()}
+    harmless, chance = harmless_heads(outcomes), random_sets(model, test, len(removed))
+    models = {"intact": (model, 0), "all harmless one at a time": (without(model, harmless), len(harmless))}
+    models |= {name: (small, len(removed)) for name, small in smaller.items()}
+    if removed:
+        models["the same heads, no training"] = without(model, removed), len(removed)
+        models[RANDOM] = without(model, chance.median), len(removed)
     speeds = relative_speeds([small for small, _ in models.values()], test)
     rows = []
     for (name, (small, gone)), speed in zip(models.items(), speeds, strict=True):
@@ -142,9 +147,51 @@ def compare(
             "removed": gone,
             "drop": paired_drop(outcomes.right[0], right),
         }
+        if name == RANDOM:
+            about |= chance.about(len(test))
         found = rate(int(right.sum()), len(right))
         rows.append(row("pruning", estimate=found, **test.measure, **about, **size))
     return rows
+
+
+RANDOM = "random heads, no training"
+RANDOM_SETS = 20
+
+
+@dataclass(frozen=True)
+class RandomSets:
+    """Sets of heads that somebody without any knowledge would remove: the middle one, and what all of them reach."""
+
+    median: list[str]
+    shares: NDArray[np.float64]
+
+    def about(self, n: int) -> dict[str, Any]:
+        best, mean = float(self.shares.max()), float(self.shares.mean())
+        return {
+            "random_sets": len(self.shares),
+            "random_mean": {"value": mean, "n": n},
+            "random_best": {"value": best, "n": n},
+        }
+
+
+def random_sets(model: HeadcountPreTrainedModel, test: Examples, size: int) -> RandomSets:
+    """What is left without random sets of so many heads."""
+    drawn = [random_heads(model, size, seed) for seed in range(RANDOM_SETS)]
+    right = sweep(model, test.rows, [Intervention(), *(Intervention(tuple(map(Site, own))) for own in drawn)]).right
+    shares = right[1:].mean(-1)
+    return RandomSets(drawn[int(np.argsort(shares)[len(shares) // 2])], shares)
+
+
+def random_heads(model: HeadcountPreTrainedModel, size: int, seed: int = 0) -> list[str]:
+    heads = model.list_heads()
+    return [heads[number] for number in sorted(np.random.default_rng(seed).permutation(len(heads))[:size])]
+
+
+def without(model: HeadcountPreTrainedModel, heads: list[str]) -> HeadcountPreTrainedModel:
+    """A copy that has lost these heads, and is as it was otherwise."""
+    smaller = copy.deepcopy(model)
+    smaller.prune_heads(heads)
+    return smaller
 
 
 def harmless_heads(outcomes: Outcomes) -> list[str]:

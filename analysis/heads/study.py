@@ -12,12 +12,16 @@ from ...data_builders.examples import Examples, PairedExamples
 from ...modeling.modeling_headcount import HeadcountPreTrainedModel
 from ...records.rows import Rows, select
 from ...trainers.evaluation import outcomes
+from ..circuits.searches import searches
+from ..circuits.signature import signature_rows
+from ..circuits.swap import swap_rows, swap_sets
 from ..interventions.batches import row_lengths
 from ..interventions.plan import Progress
-from .ablation import MODES, ablate_examples
+from ..interventions.sets import SiteSet, standard_sets, with_complements
+from ..interventions.sites import sites
+from .ablation import MODES, ablate_examples, ablate_sets, say_where_modes_disagree
 from .atlas import atlas_rows
 from .importance import agreement, gradient_importance
-from .interchange import interchange_rows
 from .maps import average_rows, map_rows
 from .specialization import specialization
 from .subsets import MOST_HEADS, subset_rows
@@ -36,7 +40,7 @@ class StudyData:
 
     examples: Examples
     shown: Examples
-    pairs: dict[str, PairedExamples] = field(default_factory=dict)
+    pairs: dict[str, dict[str, PairedExamples]] = field(default_factory=dict)  # variable -> kind -> pairs
 
 
 def choose_shown(model: HeadcountPreTrainedModel, examples: Examples, count: int = SHOWN) -> Examples:
@@ -63,7 +67,19 @@ def study_ablation(
     for mode in modes:
         bar = None if progress is None else progress(f"ablation, {mode}")
         rows += ablate_examples(model, data.examples, mode, progress=bar)
-    return rows
+    return say_where_modes_disagree(rows)
+
+
+def study_sets(
+    model: HeadcountPreTrainedModel,
+    data: StudyData,
+    modes: tuple[str, ...] = tuple(MODES),
+    progress: Bars | None = None,
+) -> Rows:
+    """Feed-forward sublayers alone, sets of heads and of sublayers, and what each leaves, all three ways."""
+    sublayers = [SiteSet(str(site), (site,)) for site in sites(model) if site.kind == "mlp"]
+    sets = [*sublayers, *with_complements(model, standard_sets(model))]
+    return ablate_sets(model, data.examples, sets, modes, progress)
 
 
 def study_gradient(
@@ -99,9 +115,32 @@ def study_interchange(model: HeadcountPreTrainedModel, data: StudyData, progress
             "pairs."
         )
     rows: Rows = []
-    for variable, pairs in data.pairs.items():
-        bar = None if progress is None else progress(f"interchange, {variable}")
-        rows += interchange_rows(model, pairs, bar)
+    for variable, kinds in data.pairs.items():
+        for kind, pairs in kinds.items():
+            bar = None if progress is None else progress(f"interchange, {variable}, {kind} pairs")
+            rows += swap_rows(model, pairs, swap_sets(model, pairs), progress=bar)
+    return rows
+
+
+def study_signature(model: HeadcountPreTrainedModel, data: StudyData, progress: Bars | None = None) -> Rows:
+    single = [SiteSet(str(site), (site,)) for site in sites(model) if site.kind != "residual"]
+    sets = [*single, *standard_sets(model)]
+    bar = None if progress is None else progress("signature")
+    return [row for name in with_errors(data) for row in signature_rows(model, data.examples, name, sets, bar)]
+
+
+def with_errors(data: StudyData) -> list[str]:
+    """The variables of which errors tell something."""
+    variables = data.examples.task.variables
+    return [name for name in data.pairs if variables[name].errors is not None]
+
+
+def study_selection(model: HeadcountPreTrainedModel, data: StudyData, progress: Bars | None = None) -> Rows:
+    """The smallest sets that move a variable, and that are enough for the answers."""
+    rows: Rows = []
+    for searched in searches(model, data.examples, data.pairs):
+        bar = None if progress is None else progress(f"search, {searched.title}")
+        rows += searched.rows(bar)
     return rows
 
 
@@ -109,13 +148,17 @@ def study_atlas(
     model: HeadcountPreTrainedModel,
     data: StudyData,
     ablation: Rows,
+    sets: Rows,
     interchange: Rows,
+    signature: Rows,
     specialization: Rows,
     progress: Bars | None = None,
 ) -> Rows:
     task = data.examples.task
-    variables = [name for name in data.pairs if task.variables[name].fact is not None]
-    return [each for name in variables for each in atlas_rows(task, name, ablation, interchange, specialization)]
+    rows: Rows = []
+    for name in with_errors(data):
+        rows += atlas_rows(task, name, [*ablation, *sets], interchange, signature, specialization)
+    return rows
 
 
 def study_subsets(
@@ -141,29 +184,31 @@ def study_subsets(
 
 ANALYSES: dict[str, Callable[..., Rows]] = {
     "ablation": study_ablation,
+    "sets": study_sets,
     "gradient": study_gradient,
     "specialization": study_specialization,
     "maps": study_maps,
     "toggles": study_toggles,
     "interchange": study_interchange,
+    "signature": study_signature,
+    "selection": study_selection,
     "atlas": study_atlas,
     "subsets": study_subsets,
 }
 NEEDS = {
     "gradient": ("ablation",),
-    "atlas": ("ablation", "interchange", "specialization"),
+    "atlas": ("ablation", "sets", "interchange", "signature", "specialization"),
     "subsets": ("ablation", "gradient"),
 }
 
 
 def analyses_for(model: HeadcountPreTrainedModel, data: StudyData) -> list[str]:
-    """The analyses that make sense: interchange needs pairs, the atlas a fact beside, all subsets a small model."""
+    """The analyses that make sense: interchange needs pairs, the atlas errors that tell, all subsets a small model."""
     left_out = set()
-    variables = data.examples.task.variables
     if not data.pairs:
-        left_out |= {"interchange", "atlas"}
-    if all(variables[name].fact is None for name in data.pairs):
-        left_out |= {"atlas"}
+        left_out |= {"interchange"}
+    if not with_errors(data):
+        left_out |= {"signature", "atlas"}
     if len(model.list_heads()) > MOST_HEADS:
         left_out |= {"subsets"}
     return [name for name in ANALYSES if name not in left_out]

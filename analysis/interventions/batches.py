@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from ...data_builders.vocabulary import IGNORED
 
 
+ANSWERS = "answers"  # (B, 2) in a batch: tokens to tell apart, which the model is not called with
+
 Batch = Mapping[str, Any] | Tensor
 Batches = Batch | Iterable[Batch]
 
@@ -71,6 +73,48 @@ def row_lengths(batch: Mapping[str, Any]) -> Tensor:
         slots = torch.arange(1, labels.shape[1] + 1)
         places = ((labels.cpu() != IGNORED) * slots).amax(-1)
     return torch.stack([tokens, places], 1)
+
+
+def read_tokens(batch: Mapping[str, Any], by_decoder: bool = False) -> Tensor:
+    """(B, L): which places of a batch are tokens rather than padding; of a decoder that reads an encoder, its own."""
+    prefix = "decoder_" if by_decoder else ""
+    ids, mask = (batch.get(f"{prefix}{name}") for name in ("input_ids", "attention_mask"))
+    if ids is None and by_decoder:
+        ids = batch.get("labels")
+        mask = None if ids is None else (ids != IGNORED if mask is None else mask)
+    if mask is not None and mask.ndim == 2:
+        return mask.bool().cpu()
+    if ids is None:
+        what = f"{prefix}input_ids or labels" if by_decoder else "input_ids or an attention_mask"
+        raise ValueError(f"a batch has {', '.join(batch)}, so its tokens cannot be counted; expected {what}.")
+    return torch.ones(ids.shape[:2], dtype=torch.bool)
+
+
+def token_at(batch: Mapping[str, Any], position: int, by_decoder: bool = False) -> Tensor:
+    """(B,): the place of a token in every row, counted from 0, or from the end by -1, without padding."""
+    mask = read_tokens(batch, by_decoder)
+    counts = mask.sum(-1)
+    short = ((counts <= position) if position >= 0 else (counts < -position)).nonzero()
+    if len(short):
+        raise ValueError(
+            f"a row has {int(counts[short[0]])} tokens and none at position {position}; expected a position that "
+            "every row has."
+        )
+    wanted = torch.full_like(counts, position) if position >= 0 else counts + position
+    return (mask & (mask.cumsum(-1) - 1 == wanted[:, None])).int().argmax(-1)
+
+
+def with_answers(batches: list[dict[str, Any]], answers: Any) -> list[dict[str, Any]]:
+    """The batches, each with its rows of the answers: (N, 2), or two of N token ids."""
+    pair = answers if isinstance(answers, Tensor) else [torch.as_tensor(each) for each in answers]
+    table = pair if isinstance(pair, Tensor) else torch.stack(pair, -1) if len(pair) == 2 else torch.empty(0)
+    rows = [batch_rows(batch) for batch in batches]
+    if table.shape != (sum(rows), 2) or table.is_floating_point():
+        raise ValueError(
+            f"answers have shape {tuple(table.shape)} and are {table.dtype}; expected token ids, ({sum(rows)}, 2): of "
+            "every example the base's and the source's."
+        )
+    return [{**batch, ANSWERS: own} for batch, own in zip(batches, table.split(rows), strict=True)]
 
 
 def join_batches(batches: list[dict[str, Any]]) -> dict[str, Tensor]:

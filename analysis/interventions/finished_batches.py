@@ -53,7 +53,7 @@ class FinishedBatches:
         self.folder = None if plan.resume is None else Path(plan.resume)
         if self.folder is None:
             return
-        roles = sorted({site for each in plan.interventions for site in each.sites if site.role is not None})
+        roles = sorted({site for each in plan.interventions for site in each.touched if site.role is not None})
         settings = {
             "model": type(plan.model).__name__,
             "weights": weights_hash(plan.model),
@@ -61,6 +61,8 @@ class FinishedBatches:
             "sites": [list(each.sites) for each in plan.interventions],
             "gate": [[each.gate_of(site) for site in each.sites] for each in plan.interventions],
             "replacement": [each.replacement for each in plan.interventions],
+            "frozen": [list(each.frozen) for each in plan.interventions],
+            "contrasts": None if plan.contrasts is None else data_hash([{"contrasts": plan.contrasts}]),
             "roles": [data_hash([{site: role_mask(plan, site)}]) for site in roles],
             "metric": plan.measure.name,
             "seed": plan.seed,

@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 
 from ...data_builders.vocabulary import IGNORED
 from ...modeling.modeling_headcount import HeadcountPreTrainedModel
+from .batches import ANSWERS, token_at
 
 
 Metric = Callable[[Any, Mapping[str, Any]], Tensor] | Any
@@ -71,6 +72,43 @@ def summed_loss(logits: Tensor, labels: Tensor) -> Tensor:
     return loss.view(labels.shape).sum(-1)
 
 
+def margins_of(logits: Tensor, labels: Tensor, contrasts: Tensor) -> Tensor:
+    """Of logits (..., T, classes): that of the label minus that of the token beside it; 0 where there is no label."""
+    if contrasts.shape != labels.shape:
+        raise ValueError(
+            f"contrasts have shape {tuple(contrasts.shape)}; expected that of the labels, {tuple(labels.shape)}."
+        )
+    there = (labels != IGNORED) & (contrasts != IGNORED)
+    pairs = torch.stack([labels, contrasts], -1).clamp(min=0).expand(*logits.shape[:-1], 2)
+    chosen = logits.gather(-1, pairs)
+    return (chosen[..., 0] - chosen[..., 1]).masked_fill(~there, 0.0)
+
+
+def logits_at(model: PreTrainedModel, outputs: Any, batch: Mapping[str, Any], at: int = -1) -> Tensor:
+    """(B, classes): the logits at one position of every row, padding left out; a classifier has no others."""
+    if "logits" not in outputs:
+        raise ValueError(f"{type(model).__name__} gives no logits; expected a model with an output layer.")
+    logits = outputs["logits"]
+    if logits.ndim == 2:
+        return logits
+    places = token_at(batch, at, bool(getattr(model.config, "is_encoder_decoder", False))).to(logits.device)
+    return logits[torch.arange(len(logits), device=logits.device), places]
+
+
+def answer_margin(model: PreTrainedModel, at: int = -1) -> Callable[[Any, Mapping[str, Any]], Tensor]:
+    """A metric: the logit of a batch's first answers minus that of its second ones, at one position."""
+
+    def logit_difference(outputs: Any, batch: Mapping[str, Any]) -> Tensor:
+        logits = logits_at(model, outputs, batch, at)
+        answers = batch[ANSWERS].to(logits.device)
+        if int(answers.min()) < 0 or int(answers.max()) >= logits.shape[-1]:
+            raise ValueError(f"an answer is not one of {logits.shape[-1]} tokens; expected ids from 0 to below that.")
+        chosen = logits.float().gather(-1, answers)
+        return chosen[:, 0] - chosen[:, 1]
+
+    return logit_difference
+
+
 def decoding_of(model: PreTrainedModel, labels: Tensor) -> str | None:
     """How a share of right answers comes about.
 
@@ -104,8 +142,8 @@ class Measure:
     def by_labels(self) -> bool:
         return self.metric is None or self.is_module
 
-    def values(self, outputs: Any, batch: Mapping[str, Any], rows: int) -> Values:
-        """`tokens` and `labels` (B, T) with `loss` (B,); or `values` (B,)."""
+    def values(self, outputs: Any, batch: Mapping[str, Any], rows: int, contrasts: Tensor | None = None) -> Values:
+        """`tokens` and `labels` (B, T) with `loss` (B,) and, with contrasts, `margins` (B, T); or `values` (B,)."""
         if self.metric is not None and not self.is_module:
             value = torch.as_tensor(self.metric(outputs, batch))
             if value.shape != (rows,):
@@ -117,4 +155,6 @@ class Measure:
             logits, labels = labelled(self.model, outputs, batch)
             tokens = logits.argmax(-1).masked_fill(labels == IGNORED, IGNORED)
             found = {"tokens": tokens, "labels": labels, "loss": summed_loss(logits, labels)}
+            if contrasts is not None:
+                found["margins"] = margins_of(logits, labels, labels_in_place(self.model, contrasts.to(labels.device)))
         return {name: (v.float() if v.is_floating_point() else v).detach().cpu() for name, v in found.items()}

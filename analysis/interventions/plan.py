@@ -15,10 +15,10 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from ...data_builders.vocabulary import IGNORED
-from .batches import batch_rows
+from .batches import batch_rows, read_tokens, token_at
 from .intervention import Intervention
 from .measures import Measure
-from .sites import Site
+from .sites import POSITION, Site
 
 
 class FindsTokens(Protocol):
@@ -40,6 +40,9 @@ class Plan:
     interventions: list[Intervention]
     measure: Measure
     sources: list[dict[str, Any]] | None = None
+    contrasts: Tensor | None = (
+        None  # (N, T), or (N,) for classes: a token beside each label, from which it is told apart
+    )
     roles: RoleFinders | None = None
     run: Callable | None = None
     seed: int = 0
@@ -49,15 +52,24 @@ class Plan:
     @property
     def replacements(self) -> set[str]:
         """All kinds that are needed."""
-        return {each.replacement for each in self.interventions if each.sites}
+        return {kind for each in self.interventions for kind in each.replacements}
 
     @property
-    def has_roles(self) -> bool:
-        return any(site.role is not None for each in self.interventions for site in each.sites)
+    def roles_named(self) -> set[str]:
+        """Those of all sites."""
+        return {site.role for each in self.interventions for site in each.touched if site.role is not None}
 
     def starts(self) -> list[int]:
         """The number of each batch's first row among all rows."""
         return np.cumsum([0, *map(batch_rows, self.batches)])[:-1].tolist()
+
+    def contrasts_of(self, start: int, batch: Mapping[str, Any]) -> Tensor | None:
+        """Those of a batch that begins at this row, as wide as its labels."""
+        if self.contrasts is None:
+            return None
+        labels = batch["labels"]
+        own = self.contrasts[start : start + len(labels)]
+        return own if labels.ndim == 1 else own[:, : labels.shape[1]]
 
     def report(self, done: int, total: int) -> None:
         if self.progress is not None:
@@ -66,7 +78,7 @@ class Plan:
 
 def check_plan(plan: Plan) -> None:
     """Raises where something asked for would have no effect or makes no sense."""
-    if plan.run is not None and (plan.replacements - {"zero"} or plan.has_roles):
+    if plan.run is not None and (plan.replacements - {"zero"} or plan.roles_named):
         raise ValueError(
             "replacements other than zero, and roles, need the model's own forward; expected neither with `run`."
         )
@@ -75,7 +87,11 @@ def check_plan(plan: Plan) -> None:
         raise ValueError(f"sources and replacement='source' belong together; expected {wanted} too.")
     if plan.sources is not None:
         _check_sources(plan.batches, plan.sources)
-    if plan.has_roles and plan.roles is None:
+    if plan.contrasts is not None and not plan.measure.by_labels:
+        raise ValueError("contrasts are compared with labels; expected them without a metric.")
+    if plan.contrasts is not None and len(plan.contrasts) != sum(map(batch_rows, plan.batches)):
+        raise ValueError(f"contrasts are for {len(plan.contrasts)} examples; expected one row for each example.")
+    if plan.roles_named - {POSITION} and plan.roles is None:
         raise ValueError(
             "a site names a role, but roles were not given; expected roles={'input': ..., 'answer': ...}."
         )
@@ -103,6 +119,8 @@ def role_mask(plan: Plan, site: Site) -> Tensor:
     """(N, L): the tokens that a site names by its role."""
     answers = site.stack == "decoder" and getattr(plan.model.config, "is_encoder_decoder", False)
     side = "answer" if answers else "input"
+    if site.role == POSITION:
+        return _position_mask(plan, site, answers)
     roles = plan.roles or {}
     if side not in roles:
         raise ValueError(f"{site} needs the roles of the {side}; expected roles[{side!r}].")
@@ -116,6 +134,20 @@ def role_mask(plan: Plan, site: Site) -> Tensor:
     return found
 
 
+def _position_mask(plan: Plan, site: Site, answers: bool) -> Tensor:
+    """(N, L): one token of every row, counted from 0, or from the end by -1, without padding."""
+    assert site.index is not None  # the grammar insists on it
+    masks = [read_tokens(batch, answers) for batch in plan.batches]
+    width, parts = max(mask.shape[1] for mask in masks), []
+    for batch in plan.batches:
+        try:
+            places = token_at(batch, site.index, answers)
+        except ValueError as error:
+            raise ValueError(f"{site} is not there: {error}") from None
+        parts.append(torch.nn.functional.one_hot(places, width).bool())
+    return torch.cat(parts)
+
+
 @dataclass(frozen=True)
 class Outcomes:
     """What the model does under every intervention on every example. Labels decide, or a metric's values."""
@@ -126,6 +158,7 @@ class Outcomes:
     tokens: NDArray[np.int64] | None = None  # (V, N, T): argmax for every label; -100 where there is no label
     labels: NDArray[np.int64] | None = None  # (N, T)
     loss: NDArray[np.float32] | None = None  # (V, N): summed over the labels of an example
+    margins: NDArray[np.float32] | None = None  # (V, N, T): logit of the label minus that of its contrast
     values: NDArray | None = None  # (V, N)
     metric: str | None = None
     notes: list[str] = field(default_factory=list)  # why a runner that comes first was not taken

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from ...data_builders.vocabulary import IGNORED
-from .batches import partners
+from .batches import batch_rows, partners
 from .subject import Outputs, Subject
 
 
@@ -56,7 +56,12 @@ def resampled(model: PreTrainedModel, batch: Mapping[str, Any], record: Outputs,
 
 def real_places(model: PreTrainedModel, module: str, batch: Mapping[str, Any], output: Tensor) -> Tensor:
     """(B, Q): which places of a module are tokens rather than padding, as far as the batch tells."""
-    shape = tuple(output.shape[:2])
+    shape, rows = tuple(output.shape[:2]), batch_rows(batch)
+    if shape[0] != rows:  # windows of an image, choices, packed texts
+        raise ValueError(
+            f"{module} of this {type(model).__name__} works on {shape[0]} rows where the batch has {rows} examples, "
+            "so that no place of it belongs to one example; expected zero ablation for it."
+        )
     mask = batch.get("attention_mask")
     if module.startswith("decoder.") and getattr(model.config, "is_encoder_decoder", False):
         mask = batch.get("decoder_attention_mask")

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from ...data_builders.vocabulary import IGNORED
 from ...modeling.modeling_headcount import HeadcountPreTrainedModel
 from .batches import join_batches, partners, row_lengths
-from .intervention import Intervention
-from .measures import decoding_of, labels_in_place, predicts_next
+from .intervention import FROZEN, Intervention
+from .measures import decoding_of, labels_in_place, margins_of, predicts_next
 from .plan import Outcomes, Plan, role_mask
 from .walk import Replacements, Walk, modules_of
 
@@ -72,7 +72,9 @@ def run_shared_states(plan: Plan) -> Outcomes:
     labels = labels_in_place(model, rows["labels"]).cpu()
     tokens = torch.full((len(interventions), *labels.shape), IGNORED)
     loss = torch.zeros(len(interventions), len(labels))
-    masks = {site: role_mask(plan, site) for each in interventions for site in each.sites if site.role is not None}
+    contrasts = None if plan.contrasts is None else labels_in_place(model, plan.contrasts).cpu()
+    margins = None if contrasts is None else torch.zeros(tokens.shape)
+    masks = {site: role_mask(plan, site) for each in interventions for site in each.touched if site.role is not None}
     means = _mean_outputs(model, rows, interventions) if "mean" in plan.replacements else {}
     partner = _partners(plan) if "resample" in plan.replacements else None
     done, total = 0, len(interventions) * len(labels)
@@ -85,11 +87,15 @@ def run_shared_states(plan: Plan) -> Outcomes:
         if sources is not None:
             replacements["source"] = _outputs(model, _cut(model, sources, part), walk.modules)
         batch = _cut(model, rows, part)
+        if FROZEN in plan.replacements:
+            replacements[FROZEN] = _outputs(model, batch, walk.modules)
         own_masks = {site: mask[part] for site, mask in masks.items()}
         logits, state_of = walk.logits(model, batch, replacements, own_masks)
-        best, cost = _score(model, logits, batch["labels"])
+        best, cost, apart = _score(model, logits, batch["labels"], None if contrasts is None else contrasts[part])
         tokens[versions[:, None], part[None], : best.shape[-1]] = best.cpu()[state_of]
         loss[versions[:, None], part[None]] = cost.float().cpu()[state_of]
+        if margins is not None and apart is not None:
+            margins[versions[:, None], part[None], : best.shape[-1]] = apart.float().cpu()[state_of]
         done += len(part) * len(versions)
         plan.report(done, total)
     tokens.masked_fill_(labels == IGNORED, IGNORED)
@@ -100,6 +106,7 @@ def run_shared_states(plan: Plan) -> Outcomes:
         tokens=tokens.numpy(),
         labels=labels.numpy(),
         loss=loss.numpy(),
+        margins=None if margins is None else margins.numpy(),
         metric=plan.measure.name,
     )
 
@@ -111,8 +118,10 @@ def _outputs(model: HeadcountPreTrainedModel, batch: Rows, modules: set[str]) ->
     return record
 
 
-def _score(model: HeadcountPreTrainedModel, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Argmax (S, B, T) and summed loss (S, B)."""
+def _score(
+    model: HeadcountPreTrainedModel, logits: Tensor, labels: Tensor, contrasts: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Argmax (S, B, T), summed loss (S, B) and, with contrasts (B, T or more), margins (S, B, T)."""
     labels = labels_in_place(model, labels)
     if logits.ndim == 3:  # a classifier: (S, B, classes)
         logits = logits[:, :, None]
@@ -120,7 +129,10 @@ def _score(model: HeadcountPreTrainedModel, logits: Tensor, labels: Tensor) -> t
         logits = logits[:, :, :-1]
     every = labels.expand(len(logits), *labels.shape)
     loss = nn.functional.cross_entropy(logits.flatten(0, 2), every.flatten(), ignore_index=IGNORED, reduction="none")
-    return logits.argmax(-1), loss.view(every.shape).sum(-1)
+    margins = None
+    if contrasts is not None:
+        margins = margins_of(logits, every, contrasts[:, : labels.shape[1]].to(labels).expand_as(every))
+    return logits.argmax(-1), loss.view(every.shape).sum(-1), margins
 
 
 def _groups(rows: Rows) -> list[Tensor]:

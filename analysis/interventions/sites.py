@@ -4,9 +4,10 @@
     encoder.0.mlp                  what a feed-forward sublayer puts out, before it is added to the residual stream
     decoder.0.residual             the residual stream after a layer
     encoder.1.residual@first(1)    one of these at some tokens only: those of role `first` with index 1
+    decoder.0.mlp@position(3)      at the fourth token; position(-1) is the last, padding left out
 
 At a query of a decoder that reads an encoder, a role is that of the token that is predicted there; anywhere else, that
-of the token that is read.
+of the token that is read. Every model has the role `position`; a task may have others.
 """
 
 import re
@@ -23,8 +24,11 @@ from ...modeling.stock.sublayers import sublayer_paths
 
 GRAMMAR = re.compile(
     r"(?P<stack>\w+)\.(?P<layer>\d+)\.((?P<attention>self|cross)\.(?P<number>\d+)|(?P<sublayer>mlp|residual))"
-    r"(@(?P<role>[A-Za-z_]\w*)(\((?P<index>\d+)\))?)?"
+    r"(@(?P<role>[A-Za-z_]\w*)(\((?P<index>-?\d+)\))?)?"
 )
+
+
+POSITION = "position"  # the role that tokens have by their place alone
 
 
 class Site(str):
@@ -43,7 +47,10 @@ class Site(str):
                 f"{name!r} is not a site; expected a head such as 'decoder.1.cross.0', 'encoder.0.mlp' or "
                 "'encoder.0.residual', with '@role' or '@role(index)' for some tokens only."
             )
-        return super().__new__(cls, name)
+        site = super().__new__(cls, name)
+        if site.role == POSITION and site.index is None:
+            raise ValueError(f"{name!r} does not say which position; expected '@position(0)', or (-1) for the last.")
+        return site
 
     def _part(self, name: str) -> str | None:
         found = GRAMMAR.fullmatch(self)
@@ -92,19 +99,20 @@ class Site(str):
 
 
 def sites(model: PreTrainedModel) -> list[Site]:
-    """All sites of a model, in the order of computation: heads, feed-forward sublayers and, of own models, residuals.
+    """All sites of a model, in the order of computation: heads, feed-forward sublayers and residual streams.
 
     >>> import headcount
     >>> from transformers import GPT2Config, GPT2LMHeadModel
     >>> headcount.sites(GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=2, n_embd=8)))
-    ['decoder.0.self.0', 'decoder.0.self.1', 'decoder.0.mlp']
+    ['decoder.0.self.0', 'decoder.0.self.1', 'decoder.0.mlp', 'decoder.0.residual']
 
     Args:
-        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
+        model: one of headcount's own, or any transformers model whose heads `list_heads` finds.
 
     Returns:
         `Site`s: strings with `stack`, `layer`, `kind`, `head`; `site.at(role)` is the same place at some tokens only.
     """
+    list_heads(model)  # raises where it does not know them all
     attention = {name: layer.heads for name, layer in attention_layers(model).items()}
     paths = sublayer_paths(model)
     found: list[Site] = []
@@ -142,7 +150,7 @@ def as_sites(model: PreTrainedModel, wanted: Iterable[HeadName]) -> list[Site]:
     """Sites by name, or heads as `(layer, head)`; what the model does not have is an error."""
     if isinstance(wanted, str):
         raise TypeError(f"sites is the string {wanted!r}, expected a list of names such as [{wanted!r}].")
-    heads, paths = list_heads(model), sublayer_paths(model)
+    heads, paths = list_heads(model, allow_partial=True), sublayer_paths(model)
     found = []
     for each in wanted:
         if isinstance(each, tuple):

@@ -13,10 +13,11 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from ...modeling.modeling_headcount import HeadcountPreTrainedModel
 from ...modeling.stock.finding import AttentionLayer, attention_layers
 from ...modeling.stock.gates import Change, change_heads
 from ...modeling.stock.sublayers import change_sublayers, sublayer_paths
-from .batches import batch_rows
+from .batches import ANSWERS, batch_rows
 from .intervention import Intervention
 from .sites import Site
 
@@ -44,7 +45,8 @@ class Subject:
 
     def prepare(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """What the model is called with: on its device, without labels, because a loss is not one example's."""
-        inputs = {n: v.to(self.model.device) if isinstance(v, Tensor) else v for n, v in batch.items()}
+        given = {name: value for name, value in batch.items() if name != ANSWERS}
+        inputs = {n: v.to(self.model.device) if isinstance(v, Tensor) else v for n, v in given.items()}
         if self.run is not None:
             return inputs
         labels = inputs.pop("labels", None)
@@ -54,7 +56,10 @@ class Subject:
         return inputs
 
     def call(self, inputs: dict[str, Any]) -> Any:
-        return self.run(self.model, inputs) if self.run is not None else self.model(**inputs)
+        """One pass; a model that draws random numbers on the way draws the same ones in every pass."""
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            return self.run(self.model, inputs) if self.run is not None else self.model(**inputs)
 
     @contextmanager
     def changed(self, changes: Changes) -> Iterator[None]:
@@ -84,7 +89,7 @@ class Subject:
         self, versions: list[Intervention], rows: int, replacements: dict[str, Outputs], masks: Masks
     ) -> Changes:
         """For versions side by side: version v is the rows v * B to (v + 1) * B."""
-        modules = dict.fromkeys(site.module for each in versions for site in each.sites)
+        modules = dict.fromkeys(site.module for each in versions for site in each.touched)
         return {name: self._change(name, versions, rows, replacements, masks) for name in modules}
 
     def _change(
@@ -96,7 +101,7 @@ class Subject:
             width = max(gate.shape[1] for gate in gates)
             gates = [gate.expand(rows, width, *gate.shape[2:]) for gate in gates]
         gate = gates[0] if len(versions) == 1 else torch.cat([gate.expand(rows, *gate.shape[1:]) for gate in gates])
-        kinds = [each.replacement if each.at(name) else "zero" for each in versions]
+        kinds = [each.replacement_at(name) for each in versions]
         found = [None if kind == "zero" else replacements[kind][name] for kind in kinds]
         there = next((one for one in found if one is not None), None)
         if there is None:
@@ -119,17 +124,26 @@ def _gate(each: Intervention, sites: tuple[Site, ...], heads: tuple[int, ...] | 
     return gate[..., 0] if heads is None else gate
 
 
-def numbers(outputs: Any) -> dict[str, Tensor]:
-    """The tensors of outputs; what `run` gives may have none."""
+def numbers(outputs: Any, name: str = "output") -> dict[str, Tensor]:
+    """The tensors of outputs by name, those within tuples and within other outputs too; `run` may give none."""
     if isinstance(outputs, Tensor):
-        return {"output": outputs.float()}
-    if not isinstance(outputs, Mapping):
-        return {}
-    return {name: value.float() for name, value in outputs.items() if isinstance(value, Tensor) and value.ndim}
+        return {name: outputs.float()} if outputs.ndim or name == "output" else {}
+    found: dict[str, Tensor] = {}
+    if isinstance(outputs, Mapping):
+        for part, value in outputs.items():
+            found |= numbers(value, part if name == "output" else f"{name}.{part}")
+    elif type(outputs) in (tuple, list):
+        for number, value in enumerate(outputs):
+            found |= numbers(value, f"{name}.{number}")
+    return found
 
 
 def self_check(subject: Subject, batch: Mapping[str, Any], interventions: list[Intervention]) -> None:
-    """Raises unless open gates change nothing and closed ones something: of heads, of sublayers that are named."""
+    """Raises unless open gates change nothing and closed ones something: of heads, of sublayers that are named.
+
+    What the module graph takes for residual streams must be the streams: all of them replaced by themselves change
+    nothing, each of them replaced by zeros changes something.
+    """
     model, name = subject.model, type(subject.model).__name__
     inputs = subject.prepare(batch)
     plain = numbers(subject.call(inputs))
@@ -137,11 +151,16 @@ def self_check(subject: Subject, batch: Mapping[str, Any], interventions: list[I
         opened = numbers(subject.call(inputs))
     for key, value in plain.items():
         if not torch.allclose(opened[key], value, rtol=1e-4, atol=1e-4, equal_nan=True):
-            raise RuntimeError(f"{name} gives another {key} through the attention interface; its heads are not gated.")
-    modules = {site.module for each in interventions for site in each.sites}
+            raise RuntimeError(
+                f"{name} gives another {key} through the attention interface; its heads are "
+                "not gated; expected the same: see docs/stock-models.md."
+            )
+    modules = {site.module for each in interventions for site in each.touched}
     first = [f"{layer.name}.{layer.heads[0]}" for layer in subject.layers.values() if layer.heads]
     sublayers = sorted(modules & subject.paths.keys())
-    for what, closed in (("heads", first if modules & subject.layers.keys() else []), ("sublayers", sublayers)):
+    streams = [] if isinstance(model, HeadcountPreTrainedModel) else [n for n in sublayers if n.endswith(".residual")]
+    groups = [("heads", first if modules & subject.layers.keys() else []), ("sublayers", sublayers)]
+    for what, closed in [*groups, *((name, [name]) for name in streams)]:
         if not closed or subject.run is not None:
             continue
         changes = subject.changes_for([Intervention(tuple(map(Site, closed)))], batch_rows(batch), {}, {})
@@ -151,4 +170,19 @@ def self_check(subject: Subject, batch: Mapping[str, Any], interventions: list[I
             raise RuntimeError(
                 f"{name} gives the same outputs with {what} masked; expected a change: see docs/stock-models.md for "
                 "the models that can be masked."
+            )
+    if streams and subject.run is None:
+        _check_streams(subject, batch, streams, plain)
+
+
+def _check_streams(subject: Subject, batch: Mapping[str, Any], streams: list[str], plain: dict[str, Tensor]) -> None:
+    _, record = subject.read(batch, set(streams))
+    same = {name: Change(torch.zeros(1, 1), states) for name, states in record.items()}
+    with subject.changed(same):
+        found = numbers(subject.call(subject.prepare(batch)))
+    for key, value in plain.items():
+        if not torch.allclose(found[key], value, rtol=1e-4, atol=1e-4, equal_nan=True):
+            raise RuntimeError(
+                f"{type(subject.model).__name__} gives another {key} with {', '.join(streams)} replaced by "
+                "themselves; expected layers that put out the residual stream."
             )

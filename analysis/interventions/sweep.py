@@ -20,7 +20,7 @@ from transformers import PreTrainedModel
 from ...data_builders.vocabulary import IGNORED
 from .batches import Batches, as_batches, batch_rows
 from .finished_batches import FinishedBatches
-from .intervention import INTACT, Intervention
+from .intervention import FROZEN, INTACT, Intervention
 from .measures import Measure, Metric, Values, decoding_of
 from .plan import FindsTokens, Outcomes, Plan, Progress, check_plan, role_mask
 from .replacements import mean_outputs, resampled
@@ -40,6 +40,7 @@ def sweep(
     metric: Metric | None = None,
     *,
     sources: Batches | None = None,
+    contrasts: Tensor | None = None,
     roles: Mapping[str, FindsTokens] | None = None,
     runner: str | None = None,
     run: Callable | None = None,
@@ -58,12 +59,13 @@ def sweep(
     (6, 1)
 
     Args:
-        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
+        model: one of headcount's own, or any transformers model whose heads `list_heads` finds.
         batches: one batch, a tensor of input ids, a list of either, or a DataLoader.
         interventions: sets of sites with gates and replacements.
         metric: a function of outputs and batch that gives one value per example, the higher the better, or an
             `evaluate` metric; without one, labels decide.
         sources: for `replacement="source"`: batches of the same shapes, the source of each example in its row.
+        contrasts: a token beside each label, of the same shape; margins say by how much the label's logit is larger.
         roles: for sites at some tokens only: `{"input": ..., "answer": ...}`, such as `Examples.roles` gives.
         runner: a name from RUNNERS; without it, the first that suits.
         run: called as `run(model, batch)` instead of `model(**batch)`, for example a generation.
@@ -85,6 +87,7 @@ def sweep(
         interventions=found,
         measure=Measure(model, metric),
         sources=None if sources is None else as_batches(sources),
+        contrasts=contrasts,
         roles=roles,
         run=run,
         seed=seed,
@@ -116,7 +119,7 @@ def run_by_batches(plan: Plan, ways: tuple[str, ...] = tuple(WAYS)) -> Outcomes:
     notes: list[str] = []
     versions = [each for each in plan.interventions if each.sites]
     modules = {kind: _modules(plan, kind) for kind in plan.replacements}
-    masks = {site: role_mask(plan, site) for each in versions for site in each.sites if site.role is not None}
+    masks = {site: role_mask(plan, site) for each in versions for site in each.touched if site.role is not None}
     means = {}
     if finished.missing(len(plan.batches)):
         self_check(subject, plan.batches[0], versions)
@@ -126,8 +129,8 @@ def run_by_batches(plan: Plan, ways: tuple[str, ...] = tuple(WAYS)) -> Outcomes:
         done = finished.load(number)
         if done is None:
             rows = batch_rows(batch)
-            intact, record = subject.read(batch, modules.get("resample", set()))
-            replacements = {"mean": means}
+            intact, record = subject.read(batch, modules.get("resample", set()) | modules.get(FROZEN, set()))
+            replacements = {"mean": means, FROZEN: record}
             if "resample" in modules:
                 replacements["resample"] = resampled(plan.model, batch, record, plan.seed + number)
             if plan.sources is not None:
@@ -141,8 +144,8 @@ def run_by_batches(plan: Plan, ways: tuple[str, ...] = tuple(WAYS)) -> Outcomes:
                 number=number,
                 output_size=sum(value.numel() for value in numbers(intact).values()),
             )
-            values, ways, reasons = _first_that_suits(plan, job, batch, ways)
-            intact_values = plan.measure.values(intact, batch, rows)
+            values, ways, reasons = _first_that_suits(plan, job, batch, ways, plan.contrasts_of(start, batch))
+            intact_values = plan.measure.values(intact, batch, rows, plan.contrasts_of(start, batch))
             queue = iter(values)
             done = [next(queue) if each.sites else intact_values for each in plan.interventions], ways[0]
             finished.save(number, *done)
@@ -156,14 +159,16 @@ def run_by_batches(plan: Plan, ways: tuple[str, ...] = tuple(WAYS)) -> Outcomes:
 
 
 def _first_that_suits(
-    plan: Plan, job: Job, batch: dict, ways: tuple[str, ...]
+    plan: Plan, job: Job, batch: dict, ways: tuple[str, ...], contrasts: Tensor | None
 ) -> tuple[list[Values], tuple[str, ...], list[str]]:
     """Values of every version, the ways that are left, the one that was used first, and why others were not."""
     reasons: list[str] = []
     for number, way in enumerate(ways):
         try:
             # By identity: two interventions may be alike.
-            values = {id(each): plan.measure.values(outputs, batch, job.rows) for each, outputs in WAYS[way](job)}
+            values = {
+                id(each): plan.measure.values(outputs, batch, job.rows, contrasts) for each, outputs in WAYS[way](job)
+            }
             return [values[id(each)] for each in job.versions], ways[number:], reasons
         except DiffersError as error:
             reasons.append(f"{way} does not suit {type(plan.model).__name__}: {error}")
@@ -171,13 +176,15 @@ def _first_that_suits(
 
 
 def _modules(plan: Plan, kind: str) -> set[str]:
-    return {site.module for each in plan.interventions if each.replacement == kind for site in each.sites}
+    return {
+        site.module for each in plan.interventions for site in each.touched if each.replacement_at(site.module) == kind
+    }
 
 
 def _resolved(model: PreTrainedModel, each: Intervention) -> Intervention:
     if not isinstance(each, Intervention):
         raise TypeError(f"an intervention is a {type(each).__name__}; expected Intervention([site, ...]).")
-    as_sites(model, each.sites)  # raises for a site that the model does not have
+    as_sites(model, each.touched)  # raises for a site that the model does not have
     return each
 
 
@@ -205,6 +212,7 @@ def _outcomes(plan: Plan, found: list[list[Values]], runner: str, notes: list[st
         tokens=joined("tokens").numpy(),
         labels=labels.numpy(),
         loss=joined("loss").numpy(),
+        margins=None if plan.contrasts is None else joined("margins").numpy(),
     )
 
 

@@ -33,6 +33,9 @@ NUMBERS_AT_ONCE = 2**28  # of outputs: 1 GB of float32
 TOLERANCE = 1e-4  # of the largest output: kernels differ in the last digits from one batch size to the next
 
 
+FAILURES = (RuntimeError, LookupError, TypeError, ValueError, AttributeError, AssertionError)
+
+
 class DiffersError(Exception):
     """A way to run versions does not give what one pass per version gives."""
 
@@ -83,7 +86,10 @@ def folding(job: Job) -> Versions:
     def together(group: list[Intervention]) -> list:
         changes = job.subject.changes_for(group, job.rows, job.replacements, job.masks)
         with job.subject.changed(changes):
-            outputs = job.subject.call(repeat(job.inputs, len(group), job.rows))
+            try:
+                outputs = job.subject.call(repeat(job.inputs, len(group), job.rows))
+            except FAILURES as error:  # inputs that are packed together, such as the patches of several images
+                raise DiffersError(f"it cannot take copies of its inputs ({type(error).__name__})") from error
         return split(outputs, len(group), job.rows)
 
     yield from _checked(job, groups, together)
@@ -97,7 +103,12 @@ def prefix_reuse(job: Job) -> Versions:
     for version in job.versions:
         by_entry.setdefault(_entry(job.subject, version), []).append(version)
     groups = [own[start : start + size] for own in by_entry.values() for start in range(0, len(own), size)]
-    memory = _encoder(model, job.inputs) if _has_two_stacks(model) else None
+    memory = None
+    if _has_two_stacks(model):
+        try:
+            memory = _encoder(model, job.inputs)
+        except FAILURES as error:
+            raise DiffersError(f"its encoder does not run by itself ({type(error).__name__})") from error
 
     def together(group: list[Intervention]) -> list:
         container, index = _entry(job.subject, group[0])
@@ -108,10 +119,10 @@ def prefix_reuse(job: Job) -> Versions:
                 hook = block.register_forward_pre_hook(_growing(job.rows, len(group)), with_kwargs=True)
                 stack.callback(hook.remove)
             try:
-                is_encoder = any(site.stack == "encoder" for each in group for site in each.sites)
+                is_encoder = any(site.stack == "encoder" for each in group for site in each.touched)
                 outputs = _from_block(model, job.inputs, memory, is_encoder, job.rows, len(group))
                 return split(outputs, len(group), job.rows)
-            except (RuntimeError, IndexError, TypeError, ValueError) as error:
+            except FAILURES as error:
                 # A model that cannot take a batch that grows on the way; the next way takes it whole.
                 raise DiffersError(f"it cannot go on with a larger batch ({type(error).__name__})") from error
 
@@ -122,11 +133,17 @@ WAYS: dict[str, Callable[[Job], Versions]] = {"prefix_reuse": prefix_reuse, "fol
 
 
 def _checked(job: Job, groups: list[list[Intervention]], together: Callable) -> Versions:
-    """The outputs of all groups; in the first batch each is compared with the loop, then one after the other."""
+    """The outputs of all groups. In the first batch the first and the last version of each are compared with the loop,
+    later one version of one group after the other: copies may go wrong at one end alone.
+    """
     for number, group in enumerate(groups):
         outputs = together(group)
-        if job.number == 0 or job.number % len(groups) == number:
-            _compare(job, group[-1], outputs[-1])
+        if job.number == 0:
+            checked = {0, len(group) - 1}
+        else:
+            checked = {job.number // len(groups) % len(group)} if job.number % len(groups) == number else set()
+        for version in checked:
+            _compare(job, group[version], outputs[version])
         yield from zip(group, outputs, strict=True)
 
 
@@ -148,19 +165,19 @@ def _compare(job: Job, version: Intervention, outputs: Any) -> None:
 def _entry(subject: Subject, version: Intervention) -> tuple[str, int]:
     """The list of layers in which a version begins to differ, and the number of the layer."""
     places: dict[str, int] = {}
-    for site in version.sites:
+    for site in version.touched:
         parts = subject.path_of(site.module).split(".")
         digit = next((i for i, part in enumerate(parts) if part.isdigit()), None)
         if digit is None:
             raise DiffersError(f"{'.'.join(parts)} is not in a list of layers")
         container, index = ".".join(parts[:digit]), int(parts[digit])
         places[container] = min(index, places.get(container, index))
-    stacks = {site.stack for site in version.sites}
+    stacks = {site.stack for site in version.touched}
     if len(places) == 1:
         return next(iter(places.items()))
     if len(places) != 2 or stacks != {"encoder", "decoder"} or not _has_two_stacks(subject.model):
         raise DiffersError(f"{version.name} is in several stacks")
-    first = next(site for site in version.sites if site.stack == "encoder")
+    first = next(site for site in version.touched if site.stack == "encoder")
     container = next(name for name in places if f"{subject.path_of(first.module)}.".startswith(f"{name}."))
     return container, places[container]
 

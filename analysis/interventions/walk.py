@@ -58,7 +58,7 @@ class Walk:
 
     def __init__(self, interventions: list[Intervention]):
         self.count = len(interventions)
-        self.modules = {site.module for each in interventions for site in each.sites}
+        self.modules = {site.module for each in interventions for site in each.touched}
         self._patterns = {name: _patterns_at(name, interventions) for name in self.modules}
         self._partings: dict[str, tuple[Tensor, Tensor, Tensor]] = {}
 
@@ -217,7 +217,7 @@ def _patterns_at(module: str, interventions: list[Intervention]) -> tuple[list[P
     own = []
     for each in interventions:
         gates = tuple(sorted((site, each.gate_of(site)) for site in each.at(module) if each.gate_of(site) != 1.0))
-        own.append(Pattern(gates, each.replacement if gates else "zero"))
+        own.append(Pattern(gates, each.replacement_at(module) if gates else "zero"))
     patterns = sorted(set(own), key=lambda pattern: (not pattern.gates, pattern.gates, pattern.replacement))
     number = {pattern: index for index, pattern in enumerate(patterns)}
     return patterns, torch.tensor([number[pattern] for pattern in own])

@@ -172,7 +172,7 @@ class AdditionCorpus(Corpus[AdditionProblems]):
             chunks = self._mixed_chunks("hard", groups, options.hard, held_out.keys, keep_keys=True, part=HARD_PART)
             held_out.splits["hard"] = AdditionProblems.concatenate(list(chunks))
         for split in self.sizes().get("pairs", {}):
-            rng = self._rng(f"pairs/{split}")
+            rng = self.rng(f"pairs/{split}")
             held_out.pairs[split] = draw_pairs(rng, options, split == "ripple", held_out.keys)
         return held_out
 
@@ -181,7 +181,7 @@ class AdditionCorpus(Corpus[AdditionProblems]):
     ) -> Iterator[AdditionProblems]:
         """`total` new problems, shared over the sources and shuffled within each chunk."""
         shares = share_by_group(total, sources, part)
-        rng = self._rng(f"order/{split}")
+        rng = self.rng(f"order/{split}")
         chunks = -(-total // self.chunk_rows)
         exhausted: set[int] = set()
         for chunk in range(chunks):
@@ -223,7 +223,7 @@ class AdditionCorpus(Corpus[AdditionProblems]):
             GroupSource(group, width, options.digits, options.ordered, seed) for group, width in group_sizes(options)
         ]
 
-    def _rng(self, purpose: str) -> np.random.Generator:
+    def rng(self, purpose: str) -> np.random.Generator:
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.options.seed, *purpose.encode()])))
 
 

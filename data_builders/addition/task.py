@@ -12,16 +12,16 @@ from ..built_in import BuiltIn
 from ..card_examples import Example, PublishedModel
 from ..corpus import Corpus
 from ..option_checks import check_shares
-from ..tasks import NOT_A_PLACE, LengthStudy, Pairs, Relation, Roles, Study, Task, Variable
+from ..tasks import NOT_A_PLACE, ErrorSignature, LengthStudy, Pairs, Relation, Roles, Study, Task, Variable
 from ..vocabulary import EOS, Vocabulary, Written
 from .card_examples import addition_examples
 from .carry_groups import NINES, name_groups, sample_addition, shorten_one_operand
-from .carry_pairs import describe_pairs
 from .choices import PROBLEM_CLASSES as CLASS_SENTENCES
 from .columns import AdditionProblems, solve
 from .corpus import AdditionCorpus
 from .long_problems import PROBLEM_CLASSES
 from .options import AdditionOptions
+from .pair_kinds import PAIR_KINDS, carry_pairs
 from .text import addition_texts
 from .texts import TEXTS
 
@@ -70,7 +70,16 @@ class Addition(Task[AdditionProblems]):
         ),
         "operator": Relation("the plus sign", ("operator",)),
     }
-    variables = {"carry": Variable("the carry out of a column", place="column", fact="carry")}
+    variables = {
+        "carry": Variable(
+            "the carry out of a column",
+            place="column",
+            near={"left": 1, "right": -1},
+            shows_at="left",
+            pair_kinds=PAIR_KINDS,
+            errors=ErrorSignature("off by exactly one, as with a carry too many or too few", (1, 9), 10, 1),
+        )
+    }
     role_letters = {"first": "a", "second": "b", "answer": "y"}
     format_options = ("answer_order", "zero_pad")
     place_zero = "last"
@@ -142,11 +151,10 @@ class Addition(Task[AdditionProblems]):
     def splits(self, options: AdditionOptions) -> AdditionCorpus:
         return AdditionCorpus(self, options)
 
-    def pairs(self, variable: str, corpus: Corpus[AdditionProblems], split: str = "test") -> Pairs[AdditionProblems]:
+    def pairs(self, variable: str, corpus: Corpus[AdditionProblems], kind: str = "minimal") -> Pairs[AdditionProblems]:
         if variable not in self.variables or not isinstance(corpus, AdditionCorpus):
-            return super().pairs(variable, corpus, split)
-        base, source = corpus.pairs(split)
-        return Pairs(base, source, describe_pairs(base, source)["column"])
+            return super().pairs(variable, corpus, kind)
+        return carry_pairs(corpus, kind)
 
     def trained_lengths(self, options: AdditionOptions) -> tuple[int, int]:
         return options.min_digits or options.digits, options.digits
@@ -156,6 +164,15 @@ class Addition(Task[AdditionProblems]):
         texts = addition_texts(problems, total, options.zero_pad, options.answer_order)
         questions, answers = ((_ID_OF_CODE[codes], lengths) for codes, lengths in texts)
         return questions, answers
+
+    def write_answers(self, problems: AdditionProblems, answers: NDArray, options: AdditionOptions) -> Written:
+        codes, lengths = addition_texts(problems, answers, options.zero_pad, options.answer_order)[1]
+        return _ID_OF_CODE[codes], lengths
+
+    def offsets(self, written: NDArray, right: NDArray) -> NDArray:
+        """-1 where one of the two is no digit."""
+        is_digit = (np.minimum(written, right) >= DIGIT_IDS[0]) & (np.maximum(written, right) <= DIGIT_IDS[-1])
+        return np.where(is_digit, (written - right) % len(DIGIT_IDS), NOT_A_PLACE)
 
     def roles(self, tokens: NDArray, side: str = "input", options: AdditionOptions | None = None) -> Roles:
         """Operand digits by column, answer digits by column, units 0."""

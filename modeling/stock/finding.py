@@ -1,8 +1,9 @@
 """The attention layers of any transformers model, found from the model itself, and its heads by name.
 
-A layer counts if its code asks transformers' attention interface for the function that computes it: only such a layer
-can be gated without touching its forward. Its name says stack, layer and kind, as for headcount's own models:
-`encoder.0.self`, `decoder.1.cross`; models with several towers have a stack for each (`text.0.self`, `vision.0.self`).
+A layer counts if its code asks transformers' attention interface for the function that computes it, or if it is known
+where its own code has the heads side by side (`own_code.py`). Its name says stack, layer and kind, as for headcount's
+own models: `encoder.0.self`, `decoder.1.cross`; models with several towers have a stack for each (`text.0.self`,
+`vision.0.self`).
 """
 
 import functools
@@ -16,6 +17,7 @@ from transformers import PreTrainedModel
 
 from ..heads import Head, HeadName, pick_heads
 from ..modeling_headcount import HeadcountPreTrainedModel
+from .own_code import looks_like_attention, place_of
 
 
 # Part of a module's path -> the stack it stands for; the first part that says something counts.
@@ -30,20 +32,23 @@ STACKS = {
     "decoder": "decoder",
 }
 CROSS = ("cross", "encoder_attn", "encdec", "encoder_decoder")
-HEAD_COUNTS = ("num_heads", "num_attention_heads", "n_heads", "n_head")
+HEAD_COUNTS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "num_attn_heads", "num_v_heads")
 
 
 @dataclass(frozen=True)
 class AttentionLayer:
-    """`heads` are the original numbers of the heads that are left."""
+    """`heads` are the original numbers of the heads that are left; `place` is where they lie side by side in a layer
+    with its own attention code, and None in one that asks the attention interface.
+    """
 
     name: str
     path: str
     module: Any = field(repr=False)  # an nn.Module, with whatever else its own code reads
     heads: tuple[int, ...]
+    place: str | None = None
 
 
-def list_heads(model: PreTrainedModel) -> list[Head]:
+def list_heads(model: PreTrainedModel, allow_partial: bool = False) -> list[Head]:
     """The names of all heads that are there, in the order of computation; each knows its stack, layer, kind, number.
 
     >>> import headcount
@@ -52,12 +57,23 @@ def list_heads(model: PreTrainedModel) -> list[Head]:
     ['decoder.0.self.0', 'decoder.0.self.1', 'decoder.1.self.0', 'decoder.1.self.1']
 
     Args:
-        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
+        model: one of headcount's own, or any transformers model.
+        allow_partial: go on where some attention layers of the model are not known; without it, that is an error which
+            names them.
 
     Returns:
         `Head`s: strings with `stack`, `layer`, `kind` and `number`, which are those of the unpruned model.
     """
-    return [Head(f"{layer.name}.{head}") for layer in attention_layers(model).values() for head in layer.heads]
+    layers = attention_layers(model).values()
+    unknown = {} if allow_partial else unknown_layers(model)
+    if unknown:
+        kinds = dict.fromkeys(type(module).__name__ for module in unknown.values())
+        raise ValueError(
+            f"{len(unknown)} attention layers of {type(model).__name__} compute their heads in a way that headcount "
+            f"does not know ({', '.join(kinds)}, such as {next(iter(unknown))}); expected list_heads(model, "
+            "allow_partial=True), to go on with the others."
+        )
+    return [Head(f"{layer.name}.{head}") for layer in layers for head in layer.heads]
 
 
 def as_heads(model: PreTrainedModel, heads: Iterable[HeadName]) -> list[Head]:
@@ -67,7 +83,7 @@ def as_heads(model: PreTrainedModel, heads: Iterable[HeadName]) -> list[Head]:
     >>> as_heads(GPT2Model(GPT2Config(n_layer=2, n_head=2, n_embd=8)), [(1, 0)])
     ['decoder.1.self.0']
     """
-    return pick_heads(heads, list_heads(model), type(model).__name__)
+    return pick_heads(heads, list_heads(model, allow_partial=True), type(model).__name__)
 
 
 def attention_layers(model: PreTrainedModel) -> dict[str, AttentionLayer]:
@@ -80,19 +96,52 @@ def attention_layers(model: PreTrainedModel) -> dict[str, AttentionLayer]:
             name: AttentionLayer(name, paths[id(module)], module, tuple(module.heads))
             for name, module in model.attention_modules().items()
         }
-    found = [(path, module) for path, module in model.named_modules() if asks_interface(type(module))]  # type: ignore[arg-type]
+    found = _known_modules(model)
     if not found:
+        unknown = dict.fromkeys(type(module).__name__ for module in unknown_layers(model).values())
+        if not unknown:
+            raise ValueError(f"{type(model).__name__} has no attention heads; expected a model with attention.")
         raise ValueError(
-            f"{type(model).__name__} does not compute its attention through transformers' attention interface, so its "
-            "heads cannot be masked; expected a model that does: see docs/stock-models.md."
+            f"{type(model).__name__} computes its attention in a way that headcount does not know "
+            f"({', '.join(unknown)}), so its heads cannot be masked; expected another model: see docs/stock-models.md."
         )
     names = _names([(stack_of(path, module), _layer_of(path), kind_of(path)) for path, module in found])
     layers = {}
     for name, (path, module) in zip(names, found, strict=True):
-        gone = getattr(module, "pruned_heads", ())
-        heads = tuple(head for head in range(_head_count(model, path, module)) if head not in gone)
-        layers[name] = AttentionLayer(name, path, module, heads)
+        kept = getattr(module, "kept_heads", None)  # of a pruned layer
+        heads = tuple(range(_head_count(model, path, module)) if kept is None else kept)
+        place = None if asks_interface(type(module)) else place_of(module)  # type: ignore[arg-type]
+        layers[name] = AttentionLayer(name, path, module, heads, place)
     return layers
+
+
+def _known_modules(model: PreTrainedModel) -> list[tuple[str, nn.Module]]:
+    """Every attention module whose heads can be reached, with its path, in the order of the modules."""
+    asking = {path for path, module in model.named_modules() if asks_interface(type(module))}  # type: ignore[arg-type]
+    found = []
+    for path, module in model.named_modules():
+        if path in asking or (place_of(module) is not None and not any(_nested(path, other) for other in asking)):
+            found.append((path, module))
+    return found
+
+
+def unknown_layers(model: PreTrainedModel) -> dict[str, nn.Module]:
+    """Path -> attention module, of those whose heads cannot be reached."""
+    if isinstance(model, HeadcountPreTrainedModel):
+        return {}
+    known = [path for path, _ in _known_modules(model)]
+    alike = {path: module for path, module in model.named_modules() if path and looks_like_attention(module)}
+    return {
+        path: module
+        for path, module in alike.items()
+        if not any(_nested(path, other) for other in known)
+        and not any(other != path and f"{other}.".startswith(f"{path}.") for other in alike)
+    }
+
+
+def _nested(path: str, other: str) -> bool:
+    """Whether one of the two is within the other."""
+    return f"{path}.".startswith(f"{other}.") or f"{other}.".startswith(f"{path}.")
 
 
 @functools.cache
@@ -110,8 +159,10 @@ def asks_interface(kind: type) -> bool:
 
 def stack_of(path: str, module: nn.Module) -> str:
     """The first part of the path that names one; BERT as a decoder still calls its stack `encoder`."""
+    # A layer with a place in the cache, which cannot be anything but a decoder's.
+    has_cache = getattr(module, "layer_idx", None) is not None and not hasattr(module, "is_decoder")
     is_decoder = (
-        getattr(module, "is_decoder", False) or getattr(module, "is_causal", False) or kind_of(path) == "cross"
+        getattr(module, "is_decoder", False) or getattr(module, "is_causal", has_cache) or kind_of(path) == "cross"
     )
     for part in path.lower().split("."):
         stack = next((stack for word, stack in STACKS.items() if word in part), None)
@@ -147,6 +198,9 @@ def _head_count(model: PreTrainedModel, path: str, module: nn.Module) -> int:
         for name in HEAD_COUNTS:
             if isinstance(getattr(owner, name, None), int):
                 return getattr(owner, name)
+    size, width = getattr(module, "head_dim", None), getattr(getattr(module, "o_proj", None), "in_features", None)
+    if isinstance(size, int) and isinstance(width, int) and width % size == 0:
+        return width // size
     raise ValueError(
         f"{type(model).__name__} does not tell how many heads {path} has; expected one of {', '.join(HEAD_COUNTS)} "
         "on the module or its config."

@@ -13,13 +13,14 @@ comes out plain; see `marks.py`.
 Shapes: B rows, Q queries, H heads that are left in a layer, D head dimension.
 """
 
+import inspect
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -27,15 +28,17 @@ from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from ..attention import HeadcountAttention
 from ..heads import Head, HeadName, check_gates, pick_heads
 from ..modeling_headcount import HeadcountPreTrainedModel
 from .finding import AttentionLayer, attention_layers
 from .marks import PassingHook, SwitchedName
+from .own_code import OUTPUT, TORCH, PlaceGate, TorchGate
+from .pruned_model import whole_config
 from .scopes import Scope, find_scope
 
 
 PREFIX = "headcount_"
+Item = TypeVar("Item")
 
 Gates = Iterable[HeadName] | Mapping[HeadName, float | Tensor] | Tensor
 
@@ -54,7 +57,7 @@ class Active:
 
     changes: dict[nn.Module, Change] = field(default_factory=dict)
     recorded: dict[nn.Module, Tensor] | None = None
-    maps: dict[nn.Module, Tensor] | None = None
+    maps: dict[nn.Module, list[Tensor]] | None = None
     seen: set[nn.Module] = field(default_factory=set)
     scope: Scope | None = None
     left: bool = False
@@ -85,7 +88,7 @@ def mask_heads(model: PreTrainedModel, heads: Gates, *, allow_any_gate: bool = F
     ...     tokens = model.generate(torch.tensor([[5, 6, 2]]), max_new_tokens=3)
 
     Args:
-        model: one of headcount's own, or any transformers model whose attention asks transformers' interface.
+        model: one of headcount's own, or any transformers model whose heads `list_heads` finds.
         heads: names of heads to switch off; or `{name: gate}`, a gate being a number or a tensor () or (batch,); or a
             tensor of gates for all heads in the order of `list_heads`, (heads,) or (batch, heads). 1 keeps a head, 0
             removes it, gradients flow.
@@ -124,10 +127,12 @@ def change_heads(
         touched = [layer for layer in layers.values() if layer.module in active.changes or record is not None]
         if isinstance(model, HeadcountPreTrainedModel):
             for layer in touched:
-                stack.enter_context(_own_gate(layer.module))
+                stack.enter_context(_own_gate(layer))
         else:
             stack.enter_context(_switched(model))
             for layer in touched:
+                if layer.place is not None:
+                    stack.enter_context(_own_gate(layer))
                 stack.callback(layer.module.register_forward_pre_hook(Forget()).remove)
                 stack.callback(layer.module.register_forward_hook(Insist(model, layer)).remove)
         stack.enter_context(_activated(active))
@@ -135,9 +140,9 @@ def change_heads(
 
 
 @contextmanager
-def record_maps(model: PreTrainedModel, maps: dict[nn.Module, Tensor]) -> Iterator[None]:
-    """Within the context, attention runs step by step (`eager`), and every layer leaves its weights (B, H, Q, K)."""
-    configs = {id(c): c for module in model.modules() if (c := getattr(module, "config", None)) is not None}
+def record_maps(model: PreTrainedModel, maps: dict[nn.Module, list[Tensor]]) -> Iterator[None]:
+    """Within the context, attention runs step by step (`eager`), and every call leaves weights (B, H, Q, K)."""
+    configs = _configs(model)
     before = {key: getattr(config, "_attn_implementation", None) for key, config in configs.items()}
     for key, config in configs.items():
         plain = before[key]
@@ -152,6 +157,12 @@ def record_maps(model: PreTrainedModel, maps: dict[nn.Module, Tensor]) -> Iterat
                 config._attn_implementation_internal = before[key]
 
 
+def _configs(model: PreTrainedModel) -> dict[int, Any]:
+    """All that decide how a layer attends, by id; a pruned layer asks that of the model."""
+    found = [getattr(module, "config", None) for module in model.modules()]
+    return {id(config): config for config in map(whole_config, found) if config is not None}
+
+
 def apply(module: nn.Module, output: Tensor) -> Tensor:
     """The heads' outputs (B, Q, H, D) as this thread wants them."""
     every = _active()
@@ -160,7 +171,7 @@ def apply(module: nn.Module, output: Tensor) -> Tensor:
     for active in every:
         active.seen.add(module)
     recorded = _last(active.recorded for active in every)
-    if getattr(module, "kept_heads", None) == []:  # what is there is blank, see pruning.NoHeads
+    if getattr(module, "kept_heads", None) == []:  # what is there is blank, see pruned_model.NoHeads
         if recorded is not None:
             recorded[module] = output[:, :, :0].detach()
         return output
@@ -204,7 +215,7 @@ def _active() -> tuple[Active, ...]:
     return every
 
 
-def _last(found: Iterable[dict[nn.Module, Tensor] | None]) -> dict[nn.Module, Tensor] | None:
+def _last(found: Iterable[dict[nn.Module, Item] | None]) -> dict[nn.Module, Item] | None:
     """Of the innermost block that asks for it."""
     return next((each for each in reversed([*found]) if each is not None), None)
 
@@ -225,15 +236,11 @@ def _gated(plain: str) -> Callable:
     def attention(
         module: nn.Module, query: Tensor, key: Tensor, value: Tensor, *arguments: Any, **options: Any
     ) -> tuple[Tensor, Tensor | None]:
-        kept = getattr(module, "kept_heads", None)
-        bias = options.get("position_bias")
-        if kept is not None and bias is not None and bias.shape[1] > query.shape[1]:
-            # The bias of a T5 stack is made once, for all heads; a pruned layer takes its own.
-            options["position_bias"] = bias[:, kept or [0]]
         output, weights = plain_function(type(module), plain)(module, query, key, value, *arguments, **options)
         maps = _last(active.maps for active in _active())
         if maps is not None and weights is not None:
-            maps[module] = weights.detach() if kept != [] else weights[:, :0].detach()
+            kept = getattr(module, "kept_heads", None)
+            maps.setdefault(module, []).append((weights if kept != [] else weights[:, :0]).detach())
         return apply(module, output), weights
 
     return attention
@@ -252,7 +259,8 @@ def plain_function(kind: type, name: str) -> Callable:
 def _find_plain(kind: type, name: str) -> Callable:
     files = [sys.modules[parent.__module__] for parent in kind.__mro__ if parent.__module__ in sys.modules]
     if name == "eager":
-        found = next((own for file in files if (own := getattr(file, "eager_attention_forward", None))), None)
+        known = ("eager_attention_forward", *_named_in(kind, "eager_attention_forward"))
+        found = next((own for each in reversed(known) for file in files if (own := getattr(file, each, None))), None)
     else:
         # A modeling file may have an interface of its own, with other functions under the same names.
         own = next((file.ALL_ATTENTION_FUNCTIONS for file in files if hasattr(file, "ALL_ATTENTION_FUNCTIONS")), None)
@@ -265,6 +273,12 @@ def _find_plain(kind: type, name: str) -> Callable:
     return found
 
 
+def _named_in(kind: type, ending: str) -> list[str]:
+    """The names with this ending that the forward of a module class calls: some files have two eager functions."""
+    code = getattr(inspect.unwrap(kind.forward), "__code__", None)  # type: ignore[attr-defined]
+    return [name for name in getattr(code, "co_names", ()) if name.endswith(ending)]
+
+
 _switch_lock = threading.Lock()
 _switched_configs: dict[int, list] = {}  # id of a config -> [config, its own implementation, contexts that need it]
 
@@ -272,7 +286,7 @@ _switched_configs: dict[int, list] = {}  # id of a config -> [config, its own im
 @contextmanager
 def _switched(model: PreTrainedModel) -> Iterator[None]:
     """The model's configs name the gated implementations until the last context, of any thread, is left."""
-    configs = {id(c): c for module in model.modules() if (c := getattr(module, "config", None)) is not None}
+    configs = _configs(model)
     entered = []
     with _switch_lock:
         for key, config in configs.items():
@@ -312,11 +326,12 @@ _own_gates: dict[nn.Module, list] = {}  # attention module -> [its hook, context
 
 
 @contextmanager
-def _own_gate(module: HeadcountAttention) -> Iterator[None]:
-    """headcount's own models: one hook on the input of the output projection, however many contexts need it."""
+def _own_gate(layer: AttentionLayer) -> Iterator[None]:
+    """Layers that do not ask the interface: one hook where their heads lie side by side, for all contexts."""
+    module = layer.module
     with _switch_lock:
         if module not in _own_gates:
-            _own_gates[module] = [module.out_proj.register_forward_pre_hook(OwnGate(module)), 0]
+            _own_gates[module] = [_hook(layer), 0]
         _own_gates[module][1] += 1
     try:
         yield
@@ -327,15 +342,14 @@ def _own_gate(module: HeadcountAttention) -> Iterator[None]:
                 _own_gates.pop(module)[0].remove()
 
 
-class OwnGate(PassingHook):
-    """Before the output projection of a layer of headcount's own models."""
-
-    def __init__(self, layer: HeadcountAttention):
-        self.layer = layer
-
-    def __call__(self, projection: nn.Module, inputs: tuple) -> tuple[Tensor]:
-        heads = inputs[0].unflatten(-1, (len(self.layer.heads), self.layer.head_dim))
-        return (apply(self.layer, heads).flatten(-2),)
+def _hook(layer: AttentionLayer) -> Any:
+    module = layer.module
+    if layer.place == TORCH:
+        return module.register_forward_hook(TorchGate(apply), with_kwargs=True)
+    if layer.place == OUTPUT:
+        return module.register_forward_hook(PlaceGate(apply, module, len(layer.heads), is_output=True))
+    projection = module.get_submodule(layer.place or "out_proj")  # headcount's own models have it there
+    return projection.register_forward_pre_hook(PlaceGate(apply, module, len(layer.heads)))
 
 
 class Forget(PassingHook):

@@ -6,7 +6,12 @@ from torch import nn
 
 
 class SwitchedName(str):
-    """The name of a gated attention function in a config; copied or pickled, it is that of the plain one again."""
+    """The name of a gated attention function in a config; copied or pickled, it is that of the plain one again.
+
+    Models ask for the name to decide what mask they make (`name in ("eager", "sdpa")`): it answers as the plain one,
+    and is still another key in the table of functions. `!=` stays as it is: with `name != "eager"` they ask whether to
+    look into that table.
+    """
 
     plain: str
 
@@ -14,6 +19,12 @@ class SwitchedName(str):
         name = super().__new__(cls, gated)
         name.plain = plain.plain if isinstance(plain, SwitchedName) else plain  # blocks nest
         return name
+
+    def __eq__(self, other: object) -> bool:
+        return str.__eq__(self, other) is True or self.plain == other
+
+    __ne__ = str.__ne__
+    __hash__ = str.__hash__
 
     def __deepcopy__(self, memo: dict) -> str:
         return self.plain

@@ -1,36 +1,46 @@
-"""Heads of transformers' own models, really removed, saved and loaded again.
+"""Heads of transformers' own models, really removed.
 
-What was removed is noted on every attention layer and among its weights, so that every way to save the model saves
-the note too. Names and numbers of heads stay those of the unpruned model.
+One way for all families: `projections` measures which features belong to which head, a plan says what is left of
+them, and a copy of the layer that was cut by the plan must put out what the layer puts out with those heads closed.
+If no plan does, nothing is changed. Names and numbers of heads stay those of the unpruned model.
 """
 
-import os
-from collections.abc import Callable, Iterable
-from pathlib import Path
+import collections
+import copy
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
-import transformers
-from torch import Tensor, nn
-from transformers import AutoConfig, PreTrainedModel
+from torch import nn
+from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from ...records.files import new_folder, read_json
-from ...records.litter import is_empty
-from .. import modeling_headcount
-from ..attention import part_of
 from ..heads import Head, HeadName, pick_heads
 from ..modeling_headcount import HeadcountPreTrainedModel
 from .finding import AttentionLayer, attention_layers
-from .gates import PREFIX, register
-from .pruning_notes import saved_without, write_note
+from .projections import Layout, Trial, Unfit, find_layout
+from .pruned_model import (
+    GROUP_SIZES,
+    HEAD_COUNTS,
+    KEY_VALUE_COUNTS,
+    SIZES,
+    Note,
+    check_note,
+    cut_layer,
+    indices,
+    integer,
+    ranges_of,
+    read_note,
+    write_note,
+)
 
 
 def prune_heads(model: PreTrainedModel, heads: Iterable[HeadName]) -> None:
     """Removes the parameters of these heads for good; the output is that of the model with the heads masked.
 
-    All heads of a layer may go: what is left of it is the bias of its output projection. Heads that are gone already
-    stay gone. An optimizer made before holds the old parameters: make a new one.
+    All heads of a layer may go: what is left of it is the bias of its output projection. A key/value head goes with
+    the last query head that reads it. Heads that are gone already stay gone. An optimizer made before holds the old
+    parameters: make a new one.
 
     >>> import headcount
     >>> from transformers import BertConfig, BertModel
@@ -40,7 +50,8 @@ def prune_heads(model: PreTrainedModel, heads: Iterable[HeadName]) -> None:
     ['encoder.0.self.0']
 
     Args:
-        model: one of headcount's own, or of the kinds in docs/stock-models.md whose heads can be removed.
+        model: one of headcount's own, or any transformers model whose heads can be masked. Where a layer cannot do
+            with fewer heads, that is an error, and the model stays as it was.
         heads: names, or `(layer, head)` where the model has one stack and kind of attention.
 
     Returns:
@@ -59,17 +70,15 @@ def prune_heads(model: PreTrainedModel, heads: Iterable[HeadName]) -> None:
     for head in pick_heads(heads, ever, type(model).__name__):
         if head.number in layers[head.attention].heads:
             removed.setdefault(head.attention, set()).add(head.number)
-    # All is checked before anything is changed.
-    for name in removed:
-        kind = type(layers[name].module).__name__
-        if kind not in PRUNERS:
-            raise ValueError(
-                f"{type(model).__name__} has layers of the class {kind}, whose heads headcount cannot remove; "
-                f"expected one of {', '.join(PRUNERS)}. mask_heads works without removing them."
-            )
-    with torch.no_grad():
-        for name, numbers in removed.items():
-            _prune(model, layers[name], numbers)
+    # Gradients show where heads are, and parameters that were made in inference mode could not be trained.
+    with torch.inference_mode(False), torch.enable_grad():
+        # All is checked before anything is changed.
+        plans = {name: find_plan(model, layers[name], numbers) for name, numbers in removed.items()}
+        for name, plan in plans.items():
+            module = layers[name].module
+            before = read_note(module.removed_heads) if hasattr(module, "removed_heads") else None
+            cut_layer(model, layers[name].path, plan)
+            write_note(module, joined(before, plan))
 
 
 def removed_heads(model: PreTrainedModel) -> dict[str, list[int]]:
@@ -80,226 +89,186 @@ def removed_heads(model: PreTrainedModel) -> dict[str, list[int]]:
     return {layer.name: gone for layer in layers if (gone := list(getattr(layer.module, "pruned_heads", ())))}
 
 
-def save_pruned(model: PreTrainedModel, folder: str | os.PathLike, overwrite: bool = False) -> Path:
-    """`save_pretrained`, with a folder that is there whole or not at all.
-
-    >>> import headcount
-    >>> model = headcount.HeadcountModel(headcount.HeadcountConfig())
-    >>> headcount.prune_heads(model, ["decoder.1.cross.0"])
-    >>> headcount.save_pruned(model, "smaller").name
-    'smaller'
-
-    Args:
-        model: a model that `prune_heads` may have made smaller.
-        folder: a new or empty one.
-        overwrite: replace what is there.
-
-    Returns:
-        The folder.
-    """
-    folder = Path(folder)
-    if folder.exists() and not overwrite and (not folder.is_dir() or not is_empty(folder)):
-        raise ValueError(f"{folder} is there already; expected another folder, or overwrite=True.")
-    with new_folder(folder) as partial:
-        model.save_pretrained(partial)
-    return folder
-
-
-def load_pruned(
-    folder: str | os.PathLike, model_class: type[PreTrainedModel] | None = None, **options: Any
-) -> PreTrainedModel:
-    """A saved model without the heads that were removed, whoever saved it: `save_pretrained`, Trainer, `save_pruned`.
-
-    >>> import headcount
-    >>> from transformers import GPT2Config, GPT2LMHeadModel
-    >>> model = GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=2, n_embd=8, vocab_size=9))
-    >>> headcount.prune_heads(model, [(0, 1)])
-    >>> model.save_pretrained("smaller")
-    >>> headcount.list_heads(headcount.load_pruned("smaller"))
-    ['decoder.0.self.0']
-
-    Args:
-        folder: a model folder, such as a checkpoint of transformers' Trainer.
-        model_class: by default the one that config.json names.
-        options: those of `from_pretrained`.
-
-    Returns:
-        A model of that class.
-    """
-    folder = Path(folder)
-    kind = model_class or _model_class(folder)
-    if issubclass(kind, HeadcountPreTrainedModel):
-        return kind.from_pretrained(folder, **options)
-    names = saved_without(folder)
-
-    def build(self: PreTrainedModel, config: Any, *arguments: Any, **settings: Any) -> None:
-        kind.__init__(self, config, *arguments, **settings)
-        prune_heads(self, names)
-
-    # from_pretrained makes the model without memory for its weights and then fills in those of the file, so that the
-    # heads have to be gone when the model is made.
-    smaller: Any = type(kind.__name__, (kind,), {"__init__": build, "__module__": kind.__module__})
-    model = smaller.from_pretrained(folder, config=AutoConfig.from_pretrained(folder), **options)
-    model.__class__ = kind
-    for layer in attention_layers(model).values():  # a file of version 0.1 has none among its weights
-        if getattr(layer.module, "pruned_heads", ()):
-            write_note(layer.module, layer.name, layer.module.pruned_heads)
-    return model
-
-
-def _model_class(folder: Path) -> type[PreTrainedModel]:
-    path = folder / "config.json"
-    if not path.is_file():
-        raise ValueError(f"{folder} holds no config.json; expected a folder that save_pretrained wrote.")
-    names = read_json(path).get("architectures")
-    name = names[0] if isinstance(names, list) and names else None
-    found = getattr(modeling_headcount, str(name), None) or getattr(transformers, str(name), None)
-    if not (isinstance(found, type) and issubclass(found, PreTrainedModel)):
-        raise ValueError(
-            f"{path} names the model class {name!r}; expected one of transformers or headcount, or model_class=..."
+def find_plan(model: PreTrainedModel, layer: AttentionLayer, numbers: set[int]) -> Note:
+    """What to remove from a layer as it is now; checked on a copy of the layer."""
+    try:
+        if layer.place is not None:
+            raise Unfit("it computes its attention by itself, and what it needs of every head is not known")
+        layout, trial = find_layout(model, layer)
+        _refuse_strange_projections(model, layer, layout)
+        trial.gate = torch.tensor([float(head not in numbers) for head in layer.heads])
+        with torch.no_grad():
+            wanted = trial.run()
+        trial.gate = None
+        for plan in _plans(layer, layout, trial, numbers):
+            if _agrees(trial, layout, plan, wanted):
+                return plan
+        raise Unfit(
+            "without them it does not compute what it does with them masked (sizes may be fixed in its code, or a "
+            "norm spans all heads)"
         )
+    except Unfit as problem:
+        raise ValueError(
+            f"{type(model).__name__} has layers of the class {type(layer.module).__name__}, whose heads headcount "
+            f"cannot remove: {problem}; expected a layer that can do with fewer heads. mask_heads works without "
+            "removing them."
+        ) from None
+
+
+def _plans(layer: AttentionLayer, layout: Layout, trial: Trial, numbers: set[int]) -> Iterator[Note]:
+    """What may be left of a layer, the least change of its numbers and tables first."""
+    kept = [head for head in layer.heads if head not in numbers]
+    places = [layer.heads.index(head) for head in kept] or [0]  # an empty layer runs with one blank head
+    left = {*places}
+
+    def features(owners: list[frozenset[int]]) -> list[int]:
+        return [feature for feature, heads in enumerate(owners) if not heads or heads & left]
+
+    whole = {path: owners for path, owners in layout.outputs.items() if len(features(owners)) < len(owners)}
+    outputs = {path: features(owners) for path, owners in whole.items()}
+    inputs = {path: features(owners) for path, owners in layout.inputs.items()}
+    blank: dict[str, int] = {}
+    if not kept:
+        if not all(heads for owners in layout.inputs.values() for heads in owners):
+            raise Unfit("its output projection reads more than its heads, so that they cannot all go")
+        emptied = [path for path, owners in layout.outputs.items() if all(owners)]
+        blank = {path: len(features(layout.outputs[path])) for path in emptied}
+        outputs |= {path: [] for path in emptied}
+        inputs = {path: [] for path in inputs}
+    read = sorted({layout.key_value_of[place] for place in places})  # key/value heads that are left
+    reads = [read.index(layout.key_value_of[place]) for place in places]
+    group = len(places) // len(read)
+    even = reads == [place // group for place in range(len(places))]
+    plan = {
+        "layer": layer.name,
+        "path": layer.path,
+        "up": layout.up,
+        "removed": sorted({*getattr(layer.module, "pruned_heads", ()), *numbers}),
+        "kept": kept,
+        "outputs": {path: ranges_of(rows) for path, rows in outputs.items()},
+        "inputs": {path: ranges_of(columns) for path, columns in inputs.items()},
+        "blank": blank,
+        "key_value_of": None if even else reads,
+    }
+    sizes = _Sizes(layout, len(places), len(read), group if even else 1)
+    counts, more = sizes.of(trial.module, GROUP_SIZES), sizes.of(trial.module, HEAD_COUNTS + KEY_VALUE_COUNTS)
+    lengths = sizes.of(trial.module, SIZES)
+    config = getattr(trial.module, "config", None)
+    in_config = sizes.of(config, HEAD_COUNTS + KEY_VALUE_COUNTS)
+    choices = [
+        (counts, {}),
+        (counts | more, {}),
+        (counts | more | lengths, {}),
+        (counts | more, in_config),
+        (counts | more | lengths, in_config),
+        (counts | more | lengths, in_config | sizes.of(config, SIZES)),
+    ]
+    for entries in ({}, _entries(layout, trial, places, read)):
+        for own, shared in choices:
+            for picks in (False, True):
+                if picks or even:
+                    yield plan | {"numbers": own, "config": shared, "entries": entries, "picks": picks}
+
+
+class _Sizes:
+    """The numbers that follow from the number of heads, before and after."""
+
+    def __init__(self, layout: Layout, heads: int, key_value_heads: int, group: int):
+        before, kv = len(layout.key_value_of), len({*layout.key_value_of})
+        key, value = layout.head_size, layout.value_size
+        self.table = {
+            HEAD_COUNTS: {before: heads},
+            KEY_VALUE_COUNTS: {kv: key_value_heads},
+            SIZES: {kv * key: key_value_heads * key, before * value: heads * value, before * key: heads * key},
+        }
+        self.group = group
+
+    def of(self, owner: Any, names: tuple[str, ...]) -> dict[str, int]:
+        """Attributes of a module or config with these names -> what they become."""
+        found = {}
+        for name in names:
+            value = integer(owner, name)
+            if value is None:
+                continue
+            if name in GROUP_SIZES:
+                found[name] = self.group
+            for kind, change in self.table.items():
+                if name in kind and value in change:
+                    found[name] = change[value]
+        return {name: value for name, value in found.items() if value != integer(owner, name)}
+
+
+def _entries(layout: Layout, trial: Trial, places: list[int], read: list[int]) -> dict[str, list]:
+    """Parameters and buffers beside the projections that have something for every head."""
+    heads, kv = len(layout.key_value_of), len({*layout.key_value_of})
+    kept = {heads: places, kv: read}
+    for count, left, size in ((kv, read, layout.head_size), (heads, places, layout.head_size)):
+        kept[count * size] = [place * size + i for place in left for i in range(size)]
+    projections = {*layout.outputs, *layout.inputs}
+    found = {}
+    for name, tensor in [*trial.unit.named_parameters(), *trial.unit.named_buffers()]:
+        dim = next((dim for dim, size in enumerate(tensor.shape) if size in kept), None)
+        if name.rpartition(".")[0] not in projections and dim is not None and not name.endswith("removed_heads"):
+            found[name] = [dim, ranges_of(kept[tensor.shape[dim]])]
     return found
 
 
-def _prune(model: PreTrainedModel, layer: AttentionLayer, numbers: set[int]) -> None:
-    module = layer.module
-    kept = [head for head in layer.heads if head not in numbers]
-    places = [layer.heads.index(head) for head in kept]
-    PRUNERS[type(module).__name__](model, layer, places)
-    module.pruned_heads = sorted({*getattr(module, "pruned_heads", ()), *numbers})
-    module.kept_heads = kept
-    write_note(module, layer.name, module.pruned_heads)
+def _agrees(trial: Trial, layout: Layout, plan: Note, wanted: torch.Tensor) -> bool:
+    """Whether the layer, cut by this plan, attends with as many heads as are left and puts out what is wanted."""
+    trial.calls.clear()
+    holder = nn.Module()
+    holder.unit = trial.unit  # so that a layer has a path, whether its unit is itself or around it
+    path = ".".join(filter(None, ("unit", trial.name)))
+    smaller = copy.deepcopy(holder)
+    module: Any = smaller.get_submodule(path)
+    module.trial.gate = None
+    try:
+        check_note(smaller, path, plan)
+        cut_layer(smaller, path, plan)
+        with torch.no_grad():
+            found = module.trial.run()
+    except Exception:  # a layer that cannot do with these sizes fails in any way it likes
+        return False
+    query, _, _, output = module.trial.calls[0]
+    heads = len(plan["kept"]) or 1
+    if (query.shape[1], query.shape[-1]) != (heads, layout.head_size) or output.shape[-2] != heads:
+        return False
+    return found.shape == wanted.shape and torch.allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
-class NoHeads(nn.Module):
-    """A query, key or value projection without heads: in their place it puts out blanks of one head's width.
-
-    A layer's own code then runs as ever, and its cache keeps count of the tokens.
-    """
-
-    def __init__(self, emptied: nn.Linear | Conv1D, width: int):
-        super().__init__()
-        self.weight, self.bias, self.width = emptied.weight, emptied.bias, width
-
-    def forward(self, hidden_states: Tensor) -> Tensor:
-        return hidden_states.new_zeros(*hidden_states.shape[:-1], self.width)
-
-
-class BiasAlone(nn.Module):
-    """An output projection that no head writes to: what it puts out is its bias."""
-
-    def __init__(self, emptied: nn.Linear | Conv1D, width: int):
-        super().__init__()
-        self.weight, self.bias, self.width = emptied.weight, emptied.bias, width
-
-    def forward(self, merged: Tensor) -> Tensor:
-        blank = merged.new_zeros(*merged.shape[:-1], self.width)
-        return blank if self.bias is None else blank + self.bias
+def _refuse_strange_projections(model: PreTrainedModel, layer: AttentionLayer, layout: Layout) -> None:
+    """Quantized or adapted projections, and weights that belong to another module too, cannot be cut."""
+    path = layer.path.split(".")
+    unit = model.get_submodule(".".join(path[: len(path) - layout.up]))
+    uses = collections.Counter(
+        id(parameter)
+        for module in model.modules()
+        for parameter in module._parameters.values()
+        if parameter is not None
+    )
+    for name in {*layout.outputs, *layout.inputs}:
+        part = unit.get_submodule(name)
+        if type(part) not in (nn.Linear, Conv1D):
+            raise Unfit(f"its projection {name} is a {type(part).__name__}, not a plain linear one")
+        if any(uses[id(parameter)] > 1 for parameter in part.parameters()):
+            raise Unfit(f"its projection {name} shares its weights with another module")
 
 
-def _columns(places: list[int], size: int) -> list[int]:
-    return [place * size + i for place in places for i in range(size)]
-
-
-def _keep_outputs(owner: nn.Module, name: str, rows: list[int], blank: int) -> None:
-    """Output features of a projection, or blanks of this width; Conv1D is nn.Linear with its weight transposed."""
-    projection = getattr(owner, name)
-    if isinstance(projection, Conv1D):
-        projection.weight = part_of(projection.weight, (slice(None), rows))
-        projection.nf = len(rows)
-    else:
-        projection.weight = part_of(projection.weight, (rows,))
-        projection.out_features = len(rows)
-    if projection.bias is not None:
-        projection.bias = part_of(projection.bias, (rows,))
-    if not rows:
-        setattr(owner, name, NoHeads(projection, blank))
-
-
-def _keep_inputs(owner: nn.Module, name: str, rows: list[int]) -> None:
-    projection = getattr(owner, name)
-    width = _output_size(projection)
-    if isinstance(projection, Conv1D):
-        projection.weight = part_of(projection.weight, (rows,))
-        projection.nx = len(rows)
-    else:
-        projection.weight = part_of(projection.weight, (slice(None), rows))
-        projection.in_features = len(rows)
-    if not rows:
-        setattr(owner, name, BiasAlone(projection, width))
-
-
-def _four_projections(query: str, key: str, value: str, out: str | None) -> Callable:
-    """Query, key, value and output projection of their own; BERT keeps the last one beside the attention module."""
-
-    def prune(model: PreTrainedModel, layer: AttentionLayer, places: list[int]) -> None:
-        module = layer.module
-        size = _output_size(getattr(module, query)) // len(layer.heads)
-        rows = _columns(places, size)
-        for name in (query, key, value):
-            _keep_outputs(module, name, rows, blank=size)
-        if out is None:
-            _keep_inputs(model.get_submodule(layer.path.rpartition(".")[0]).output, "dense", rows)
-        else:
-            _keep_inputs(module, out, rows)
-
-    return prune
-
-
-def _t5(model: PreTrainedModel, layer: AttentionLayer, places: list[int]) -> None:
-    """The position bias of a T5 stack is shared by all its layers and stays whole; a pruned layer picks its heads."""
-    _four_projections("q", "k", "v", "o")(model, layer, places)
-    _keep_switched(model)
-
-
-def _gpt2(model: PreTrainedModel, layer: AttentionLayer, places: list[int]) -> None:
-    """Query, key and value are one projection, side by side; of cross-attention, key and value."""
-    module, size = layer.module, layer.module.head_dim
-    before = module.split_size
-    rows = _columns(places, size)
-    parts = 2 if module.is_cross_attention else 3
-    _keep_outputs(module, "c_attn", [part * before + row for part in range(parts) for row in rows], blank=parts * size)
-    if module.is_cross_attention:
-        _keep_outputs(module, "q_attn", rows, blank=size)
-    _keep_inputs(module, "c_proj", rows)
-    module.split_size = len(rows) or size
-
-
-def _keep_switched(model: PreTrainedModel) -> None:
-    """From now on the model uses the gated twin of its attention, which gives each layer its part of the bias."""
-    for module in model.modules():
-        plain = getattr(getattr(module, "config", None), "_attn_implementation", None)
-        if plain is not None and not plain.startswith(PREFIX):
-            module.config._attn_implementation_internal = kept_name(plain)
-
-
-class KeptName(str):
-    """The name of a gated attention function for good; unpickled in another process, it is registered there too."""
-
-    def __reduce__(self) -> tuple[Callable, tuple]:
-        return kept_name, (self.removeprefix(PREFIX),)
-
-
-def kept_name(plain: str) -> KeptName:
-    return KeptName(register(plain))
-
-
-def _output_size(projection: nn.Linear | Conv1D) -> int:
-    weight: Tensor = projection.weight
-    return weight.shape[1] if isinstance(projection, Conv1D) else weight.shape[0]
-
-
-_bert = _four_projections("query", "key", "value", None)
-_bart = _four_projections("q_proj", "k_proj", "v_proj", "out_proj")
-PRUNERS: dict[str, Callable[[PreTrainedModel, AttentionLayer, list[int]], None]] = {
-    "BertSelfAttention": _bert,
-    "BertCrossAttention": _bert,
-    "RobertaSelfAttention": _bert,
-    "RobertaCrossAttention": _bert,
-    "DistilBertSelfAttention": _four_projections("q_lin", "k_lin", "v_lin", "out_lin"),
-    "ViTAttention": _four_projections("q_proj", "k_proj", "v_proj", "o_proj"),
-    "BartAttention": _bart,
-    "MarianAttention": _bart,
-    "T5Attention": _t5,
-    "GPT2Attention": _gpt2,
-}
+def joined(before: Note | None, plan: Note) -> Note:
+    """One note for two removals, the second of which was planned on what the first had left."""
+    if before is None:
+        return plan
+    note = {**before, **plan}
+    for kind in ("outputs", "inputs"):
+        note[kind] = {**before[kind], **plan[kind]}
+        for path in {*before[kind]} & {*plan[kind]}:
+            old = indices(before[kind][path])
+            note[kind][path] = ranges_of(old[i] for i in indices(plan[kind][path]))
+    note["entries"] = {**before["entries"], **plan["entries"]}
+    for path in {*before["entries"]} & {*plan["entries"]}:
+        dim, ranges = before["entries"][path]
+        note["entries"][path] = [dim, ranges_of(indices(ranges)[i] for i in indices(plan["entries"][path][1]))]
+    for kind in ("numbers", "config", "blank"):
+        note[kind] = {**before[kind], **plan[kind]}
+    note["picks"] = before["picks"] or plan["picks"]
+    return note

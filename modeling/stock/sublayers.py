@@ -1,20 +1,26 @@
 """The feed-forward sublayers and the residual stream of a model: found, read and replaced.
 
 `encoder.0.mlp` is what the feed-forward sublayer of a layer puts out before it is added to the stream;
-`encoder.0.residual` is the stream after that layer, which only headcount's own models tell for certain.
+`encoder.0.residual` is the stream after that layer.
 
-In a transformers model the feed-forward sublayer is found from the module graph: outside of attention, a layer has
-exactly one projection back to the hidden size from another size, and one from the hidden size to that. Where there are
-several (a mixture of experts) or none, the layer is left out rather than guessed.
+In a transformers model both are found from the module graph. The feed-forward sublayer: outside of attention, a layer
+has exactly one projection back to the hidden size from another size, and one from the hidden size to that. Where there
+are several (a mixture of experts) or none, it is left out rather than guessed. The stream: the layer around the
+attention stands in a list of layers that hand hidden states on to each other, by transformers' own
+`GradientCheckpointingLayer`, and all its norms are of one size. Layers that are run by something else (ALBERT) are
+left out. `analysis.interventions.subject.self_check` then looks at it in a run.
 
 Shapes: B rows, L tokens, E hidden size.
 """
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from typing import cast
 
 from torch import Tensor, nn
 from transformers import PreTrainedModel
+from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.pytorch_utils import Conv1D
 
 from ..modeling_headcount import HeadcountPreTrainedModel
@@ -24,11 +30,11 @@ from .gates import Change, rows_for, token_wise
 
 
 def sublayer_paths(model: PreTrainedModel) -> dict[str, str]:
-    """Name -> path of the module whose output it is: `encoder.0.mlp`, and of own models `encoder.0.residual`.
+    """Name -> path of the module whose output it is: `encoder.0.mlp`, `encoder.0.residual`.
 
     >>> from transformers import GPT2Config, GPT2LMHeadModel
     >>> sublayer_paths(GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=2, n_embd=8)))
-    {'decoder.0.mlp': 'transformer.h.0.mlp.c_proj'}
+    {'decoder.0.mlp': 'transformer.h.0.mlp.c_proj', 'decoder.0.residual': 'transformer.h.0'}
     """
     found = {}
     if isinstance(model, HeadcountPreTrainedModel):
@@ -42,9 +48,14 @@ def sublayer_paths(model: PreTrainedModel) -> dict[str, str]:
     own = [layer.path for layer in layers if layer.name.endswith(".self")]
     for layer in layers:
         block = block_of(layer.path, own) if layer.path in own else None
-        down = None if block is None else _down_projection(model, block, [each.path for each in layers])
+        if block is None:
+            continue
+        name, rest = layer.name.removesuffix(".self"), _outside_attention(model, block, [each.path for each in layers])
+        down = _down_projection(rest)
         if down is not None:
-            found[f"{layer.name.removesuffix('.self')}.mlp"] = f"{block}.{down}"
+            found[f"{name}.mlp"] = f"{block}.{down}"
+        if _hands_on_a_stream(model, block, rest):
+            found[f"{name}.residual"] = block
     return found
 
 
@@ -58,19 +69,36 @@ def block_of(path: str, attention: list[str]) -> str | None:
     return None
 
 
-def _down_projection(model: PreTrainedModel, block: str, attention: list[str]) -> str | None:
+def _outside_attention(model: PreTrainedModel, block: str, attention: list[str]) -> dict[str, nn.Module]:
+    """The parts of a layer that are in none of its attention modules, by their paths in it."""
     module = model.get_submodule(block)
     parents = (path.rpartition(".")[0] for path in attention)  # BERT has its output projection beside the attention
     apart = [*attention, *(path for path in parents if path != block and _is_within(path, block))]
-    rest = {
+    return {
         path: part
         for path, part in module.named_modules()
         if path and not any(_is_within(f"{block}.{path}", other) for other in apart)
     }
-    sizes = {part.weight.shape[0] for part in rest.values() if _is_norm(part)}
-    if len(sizes) != 1:
+
+
+def _hidden_size(rest: dict[str, nn.Module]) -> int | None:
+    """That of all norms of a layer, if it is one."""
+    sizes = {int(cast(Tensor, part.weight).shape[0]) for part in rest.values() if _is_norm(part)}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def _hands_on_a_stream(model: PreTrainedModel, block: str, rest: dict[str, nn.Module]) -> bool:
+    layers = model.get_submodule(block.rpartition(".")[0])
+    if not isinstance(layers, nn.ModuleList) or not all(isinstance(own, GradientCheckpointingLayer) for own in layers):
+        return False
+    first = next(iter(inspect.signature(model.get_submodule(block).forward).parameters), None)
+    return first == "hidden_states" and _hidden_size(rest) is not None
+
+
+def _down_projection(rest: dict[str, nn.Module]) -> str | None:
+    hidden = _hidden_size(rest)
+    if hidden is None:
         return None
-    (hidden,) = sizes
     shapes = {path: _shape(part) for path, part in rest.items() if isinstance(part, (nn.Linear, Conv1D))}
     down = [path for path, (inputs, outputs) in shapes.items() if outputs == hidden != inputs]
     if len(down) != 1 or (hidden, shapes[down[0]][0]) not in shapes.values():

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from ...records.files import write_by
 
@@ -40,6 +41,11 @@ def new_figure(
 
 def tidy(axes: Any) -> None:
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def patches(colors: dict[str, str]) -> list[Patch]:
+    """What a legend of colours needs."""
+    return [Patch(facecolor=c, edgecolor="black", linewidth=0.4, label=name) for name, c in colors.items()]
 
 
 def share_label(row: dict) -> str:

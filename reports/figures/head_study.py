@@ -14,8 +14,8 @@ MAPS_DRAWN = 3  # examples with a sheet of maps each; the rows hold more
 def draw_head_figures(output: Path, results: dict[str, Rows]) -> list[Path]:
     """Draws what the rows allow into OUTPUT/figures; gives the files written."""
     folder, written = output / "figures", []
-    for name, rows in results.items():
-        figure = HEAD_FIGURES[name](rows) if name in HEAD_FIGURES else None
+    for name, draw in HEAD_FIGURES.items():
+        figure = draw(results.get(name, []))
         if figure is not None:
             written += save_figure(figure, folder, name)
     for name, figure in map_sheets(results.get("maps", []), MAPS_DRAWN).items():

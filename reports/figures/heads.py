@@ -1,23 +1,21 @@
 """Figures of the head study, each drawn from rows alone: `fn(rows) -> Figure`, or None where the rows have none."""
 
+from collections.abc import Callable
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from ...records.rows import Rows, select, values_of
-from ..head_rows import excess_of, flip_of, modes_of, number_drops, whole_drops
-from .drawing import COLORS, MARKERS, SEQUENTIAL, new_figure, share_label, tidy
+from ..head_rows import modes_of, number_drops, whole_drops
+from .atlas import draw_atlas
+from .drawing import COLORS, MARKERS, SEQUENTIAL, new_figure, patches, share_label, tidy
+from .selection import draw_selection
+from .sets import draw_sets, draw_swaps
+from .signature import draw_signature
 
 
-CLASS_COLORS = {"critical": "#D55E00", "important": "#E69F00", "redundant": "#56B4E9"}
-VARIABLE_COLOR = "#D55E00"  # of heads that carry a variable
-ROLE_COLORS = {
-    "aligner": "#0072B2",
-    "output order": "#009E73",
-    "redundant": "#DDDDDD",
-    "other": "#CC79A7",
-}
+CLASS_COLORS = {"critical": "#D55E00", "important": "#E69F00", "not needed alone": "#56B4E9"}
 # Measures of attention that every task has; between them stand the relations of the task.
 SLOTS = {
     "diagonal": "diagonal",
@@ -120,44 +118,6 @@ def draw_specialization(rows: Rows) -> Figure | None:
     return figure
 
 
-def draw_atlas(rows: Rows) -> Figure | None:
-    """For every head the share of pairs whose variable it moves, what its loss costs more where the variable is there,
-    and its role; of several variables the first.
-    """
-    if not rows:
-        return None
-    name = rows[0]["variable"]
-    rows = select(rows, variable=name)
-    heads, colors = [row["head"] for row in rows], {f"{name} head": VARIABLE_COLOR, **ROLE_COLORS}
-    panels = {
-        f"{name} moved by interchange (% of pairs)": [flip_of(row) for row in rows],
-        f"ablation: extra cost where there is a {name} (points)": [excess_of(row) for row in rows],
-    }
-    figure, grid = new_figure(9.0, 1.5 + 0.25 * len(heads), columns=len(panels), sharey=True, squeeze=False)
-    y = np.arange(len(heads))
-    for axes, (label, figures) in zip(grid[0], panels.items(), strict=True):
-        values = np.array([100 * each["value"] for each in figures])
-        low, high = (np.array([100 * each["interval"][side] for each in figures]) for side in (0, 1))
-        axes.barh(y, values, color=[colors[row["role"]] for row in rows], edgecolor="black", linewidth=0.4)
-        axes.hlines(y, low, high, color="black", linewidth=1)
-        axes.axvline(0, color="black", linewidth=0.6)
-        axes.set_xlabel(label, fontsize=8)
-        tidy(axes)
-    left = grid[0, 0]
-    left.axvline(5, color="#666666", linewidth=0.7, linestyle="--")
-    left.set_yticks(y, heads, fontsize=7)
-    left.set_ylim(len(heads) - 0.4, -0.6)
-    counts = {role: sum(row["role"] == role for row in rows) for role in colors}
-    used = {f"{role} ({count})": colors[role] for role, count in counts.items() if count}
-    figure.legend(handles=patches(used), frameon=False, fontsize=8, loc="outside upper center", ncols=len(used))
-    return figure
-
-
-def patches(colors: dict[str, str]) -> list[Patch]:
-    """What a legend of colours needs."""
-    return [Patch(facecolor=c, edgecolor="black", linewidth=0.4, label=name) for name, c in colors.items()]
-
-
 def draw_subsets(rows: Rows) -> Figure | None:
     """Accuracy against heads removed for the best set of each size and for every ranking."""
     best = sorted(select(rows, metric="best_subset"), key=lambda row: row["size"])
@@ -192,9 +152,13 @@ def _part_layers(axes: Axes, heads: list[str]) -> None:
             axes.axhline(y - 0.5, color="white", linewidth=2)
 
 
-# Name of the results file -> what is drawn from its rows; maps have sheets of their own.
-HEAD_FIGURES = {
+# Name of the figure -> what draws it; maps have sheets of their own.
+HEAD_FIGURES: dict[str, Callable[[Rows], Figure | None]] = {
     "ablation": draw_ablation,
+    "sets": draw_sets,
+    "interchange": draw_swaps,
+    "signature": draw_signature,
+    "selection": draw_selection,
     "specialization": draw_specialization,
     "atlas": draw_atlas,
     "subsets": draw_subsets,

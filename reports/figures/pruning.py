@@ -10,6 +10,7 @@ TESTED = {
     "all harmless one at a time": ("v", "all heads harmless one at a time, together"),
     "pruned": ("*", "pruned"),
     "control": ("X", "same small architecture from scratch"),
+    "random heads, no training": ("P", "as many random heads removed, no training (median set)"),
 }
 
 

@@ -1,14 +1,17 @@
-"""What the heads do, in sentences. Each function: rows of one analysis and their file -> findings."""
+"""What single heads cost, in sentences. Each function: rows of one analysis and their file -> findings.
+
+What a head costs alone says nothing of several together; that is in `sets` and `variables`.
+"""
 
 from collections import Counter
 
-from ...records.rows import Row, Rows, select, values_of
-from ..head_rows import excess_of, flip_of, measure_of, number_drops, relation_words, whole_drops
-from ..wording import Finding, counted, drop, listed, percent, points, share
+from ...records.rows import Row, Rows, select
+from ..head_rows import measure_of, modes_of, number_drops, whole_drops
+from ..wording import Finding, counted, drop, listed, points, share
 
 
 CERTAIN = 0.05  # Holm's p below which a head's drop counts
-QUIET = 0.01  # share of flips without any intervention up to which a control needs no word
+NOT_NEEDED_ALONE = "not needed alone"  # the class of a head that costs less than a point
 
 
 def is_certain(row: Row) -> bool:
@@ -22,10 +25,11 @@ def classes_of_heads(rows: Rows, source: str) -> list[Finding]:
         return []
     count, sure = Counter(row["class"] for row in drops), sum(row["class_is_certain"] for row in drops)
     text = (
-        f"Switched off one at a time, {count['critical']} of {len(drops)} heads are critical (they cost more than 10 "
-        f"points), {count['important']} important (1 to 10) and {count['redundant']} redundant (less than 1). "
-        f"For {sure} of the {len(drops)} the whole 95 % interval lies in the class "
-        f"({sum(r['class_is_certain'] for r in drops if r['class'] == 'redundant')} of the redundant ones). "
+        f"Set to zero one at a time, {count['critical']} of {len(drops)} heads are critical (they cost more than 10 "
+        f"points), {count['important']} important (1 to 10) and {count[NOT_NEEDED_ALONE]} not needed alone (less "
+        f"than 1), which says nothing of several together. For {sure} of the {len(drops)} the whole 95 % interval "
+        f"lies in the class ({sum(r['class_is_certain'] for r in drops if r['class'] == NOT_NEEDED_ALONE)} of those "
+        "not needed alone). "
         f"Intact: {share(drops[0]['intact'])}."
     )
     return [Finding(f"{count['critical']} of {len(drops)}", text, source)]
@@ -60,17 +64,25 @@ def _costliest_by_number(rows: Rows, source: str) -> list[Finding]:
 
 
 def ablation_modes_differ(rows: Rows, source: str) -> list[Finding]:
-    """Heads that only zero ablation calls critical or important: what they add is a constant."""
+    """Heads that cost something set to zero and nothing set to values of their own: what they add is a constant."""
     zero = {row["head"]: row for row in whole_drops(rows)}
+    others = [mode for mode in modes_of(rows) if mode != "zero"]
+    harmless = [
+        {
+            row["head"]
+            for row in whole_drops(rows, mode)
+            if row["class"] == NOT_NEEDED_ALONE and row["class_is_certain"]
+        }
+        for mode in others
+    ]
     mean = {row["head"]: row for row in whole_drops(rows, "mean")}
     constant = [
         head
         for head, row in zero.items()
         if head in mean
-        and row["class"] != "redundant"
+        and row["class"] != NOT_NEEDED_ALONE
         and row["class_is_certain"]
-        and mean[head]["class"] == "redundant"
-        and mean[head]["class_is_certain"]
+        and all(head in found for found in harmless)
     ]
     if not constant:
         return []
@@ -81,86 +93,6 @@ def ablation_modes_differ(rows: Rows, source: str) -> list[Finding]:
     adds = "adds" if len(constant) == 1 else "add"
     text = f"What {counted(len(constant), 'head')} {adds} for the model is a constant: {each}."
     return [Finding(counted(len(constant), "head"), text, source)]
-
-
-def variable_heads(rows: Rows, source: str) -> list[Finding]:
-    """By variable: heads for which both kinds of evidence agree; else those that only interchange speaks for; else
-    that none is.
-    """
-    found = []
-    for name in values_of(rows, "variable"):
-        own = sorted(select(rows, variable=name), key=lambda row: -flip_of(row)["value"])
-        found += _proven(own, name, source) or _half_proven(own, name, source) or _no_head(own, source)
-    return found
-
-
-def _proven(rows: Rows, name: str, source: str) -> list[Finding]:
-    found = []
-    for row in select(rows, role=f"{name} head"):
-        text = (
-            f"{row['head']} carries the {name}. Its output, taken from a problem that differs only in one {name}, "
-            f"moves that {name} in {share(flip_of(row))} of pairs; and switching the head off costs "
-            f"{drop(excess_of(row))} more on problems with a {name} than on problems without."
-        )
-        found.append(Finding(percent(flip_of(row)["value"], 1), text, source))
-    return found
-
-
-def _half_proven(rows: Rows, name: str, source: str) -> list[Finding]:
-    found = []
-    for row in select(rows, moves=True):
-        text = (
-            f"{row['head']} moves the {name} in {share(flip_of(row))} of pairs, but that it is needed where there is "
-            f"a {name} more than for the rest is not shown: switching it off costs {drop(excess_of(row))} more on "
-            f"problems with a {name} than on problems without."
-        )
-        found.append(Finding(percent(flip_of(row)["value"], 1), text, source))
-    return found
-
-
-def _no_head(rows: Rows, source: str) -> list[Finding]:
-    most = max(rows, key=lambda row: flip_of(row)["value"])
-    text = (
-        f"No single head was found to bring the {most['variable']} to the answer. The one that comes closest, "
-        f"{most['head']}, moves it in {share(flip_of(most))} of pairs."
-    )
-    return [Finding("no head", text, source)]
-
-
-def aligned_heads(rows: Rows, source: str) -> list[Finding]:
-    heads = select(rows, role="aligner")
-    if not heads:
-        return []
-    best, name, figure = max((_looks_most(row) for row in heads), key=lambda found: found[2]["value"])
-    low, high = figure["interval"]
-    text = (
-        f"{counted(len(heads), 'head')} that the model needs {'looks' if len(heads) == 1 else 'look'} at "
-        f"{relation_words(name)}: {listed([row['head'] for row in heads])}. The most, {best['head']}, "
-        f"puts {percent(figure['value'], 1)} of its weight there "
-        f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %, n = {figure['n']:,}; "
-        f"a head without preference {percent(figure['uniform'], 1)})."
-    )
-    return [Finding(counted(len(heads), "head"), text, source)]
-
-
-def _looks_most(row: Row) -> tuple[Row, str, dict]:
-    """The relation that a head gives most weight to: its evidence stands beside that of a head without preference."""
-    looks = {name: figure for name, figure in row.items() if isinstance(figure, dict) and "uniform" in figure}
-    name = max(looks, key=lambda name: looks[name]["value"])
-    return row, name, looks[name]
-
-
-def control_of_interchange(rows: Rows, source: str) -> list[Finding]:
-    found = []
-    for control in select(rows, scope={}, study="interchange", head="none"):
-        # A quiet control is shown in the table; a noisy one must be said.
-        if control["metric"] == f"{control['variable']}_flip" and control["value"] > QUIET:
-            text = (
-                f"Read the {control['variable']} figures with care: without any intervention {share(control)} of "
-                "pairs already flip."
-            )
-            found.append(Finding(percent(control["value"], 1), text, source))
-    return found
 
 
 def gradient_agrees(rows: Rows, source: str) -> list[Finding]:
@@ -207,10 +139,8 @@ def best_ranking(rows: Rows, source: str) -> list[Finding]:
     return [Finding(points(regrets[0]["value"]), text, source)]
 
 
-HEAD_FINDINGS = {
-    "ablation": (classes_of_heads, costliest_head, ablation_modes_differ),
-    "atlas": (variable_heads, aligned_heads),
-    "interchange": (control_of_interchange,),
+ALONE_FINDINGS = {"ablation": (classes_of_heads, costliest_head, ablation_modes_differ)}
+OTHER_FINDINGS = {
     "toggles": (switched_off_repairs,),
     "gradient": (gradient_agrees,),
     "subsets": (best_ranking,),

@@ -74,6 +74,29 @@ def pruned_against_control(rows: Rows, source: str) -> list[Finding]:
     return [Finding(percent(control["value"]), text, source)]
 
 
+def pruned_against_chance(rows: Rows, source: str) -> list[Finding]:
+    """The heads that pruning found, beside as many others."""
+    models = tested(rows)
+    if "random heads, no training" not in models or "the same heads, no training" not in models:
+        return []
+    chosen, chance = models["the same heads, no training"], models["random heads, no training"]
+    text = (
+        f"Without any training, {share(chosen)} are left without the {chosen['removed']} heads that pruning chose; "
+        f"without as many random ones {percent(chance['random_mean']['value'])} on average over "
+        f"{chance['random_sets']} sets, {percent(chance['random_best']['value'])} at best."
+    )
+    if "control, random heads" in models:
+        scratch = share(models["control, random heads"])
+        text += f" Trained from scratch, a model with as many heads at random places has {scratch}."
+    return [Finding(percent(chance["random_mean"]["value"]), text, source)]
+
+
 PRUNING_FINDINGS = {
-    "pruning": (harmless_does_not_add_up, removed_together, pruned_model, pruned_against_control),
+    "pruning": (
+        harmless_does_not_add_up,
+        removed_together,
+        pruned_model,
+        pruned_against_control,
+        pruned_against_chance,
+    ),
 }

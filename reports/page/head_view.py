@@ -4,7 +4,8 @@ import math
 from typing import Any
 
 from ...records.rows import Row, Rows, select, values_of
-from ..head_rows import excess_of, is_average, measure_of, modes_of, number_drops, relation_words, whole_drops
+from ..head_rows import is_average, measure_of, modes_of, number_drops, relation_words, whole_drops
+from ..set_rows import is_head, typical_words
 from ..study import Study, task_of
 
 
@@ -41,7 +42,7 @@ def head_view(study: Study) -> dict | None:
         "measures": measures,
         "examples": _examples(maps, study.heads.get("toggles")),
         "breakdowns": _breakdowns(study),
-        "roles": {row["head"]: row["role"] for row in study.heads.get("atlas")},
+        "roles": {row["site"]: row["role"] for row in study.heads.get("atlas") if is_head(row["site"])},
     }
 
 
@@ -83,21 +84,31 @@ def _drops(study: Study) -> list[dict]:
 
 
 def _variables(study: Study) -> list[dict]:
-    flips = [row for row in select(study.heads.get("interchange"), scope={}) if row["head"] != "none"]
+    """What single heads move on pairs, and how answers without them are wrong."""
+    swapped, signature = (_of_heads(study.heads.get(name)) for name in ("interchange", "signature"))
     found = []
-    for name in values_of(flips, "variable"):
-        by_metric = {f"{name}_flip": f"{name} moved", "whole_answer_flip": "whole answer moved"}
-        own = select(flips, variable=name)
+    for name in values_of([*swapped, *signature], "variable"):
+        by_metric = {
+            (f"{name}_flip", "minimal"): f"{name} moved and own place right, swapped",
+            (f"{name}_moved", "minimal"): f"{name} moved, swapped",
+            (f"{name}_recovered", "minimal"): "logits recovered, swapped",
+            ("whole_answer_flip", "minimal"): "whole answer moved, swapped",
+            (f"{name}_false_flip", "control"): f"control pairs: changed although the {name} did not",
+        }
+        own = select(swapped, variable=name)
         found += [
-            _measure(metric, f"{words} by interchange", name.capitalize(), "share", select(own, metric=metric))
-            for metric, words in by_metric.items()
+            _measure(metric, words, name.capitalize(), "share", select(own, metric=metric, pairs=pairs))
+            for (metric, pairs), words in by_metric.items()
         ]
-    atlas = study.heads.get("atlas")
-    for name in values_of(atlas, "variable"):
-        excess = [{"head": row["head"], **excess_of(row)} for row in select(atlas, variable=name)]
-        label = f"lost more with a {name} than without"
-        found.append(_measure(f"{name}_excess", label, name.capitalize(), "points", excess))
+        errors = select(signature, variable=name, metric=f"{name}_errors")
+        label = f"wrong labels {typical_words(name)}, resampled"
+        found.append(_measure(f"{name}_errors", label, name.capitalize(), "share", errors))
     return found
+
+
+def _of_heads(rows: Rows) -> Rows:
+    """The rows about all of the data and one head each, which the grid knows by its name."""
+    return [{**row, "head": row["site"]} for row in select(rows, scope={}) if is_head(row["site"])]
 
 
 def _others(study: Study) -> list[dict]:

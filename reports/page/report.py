@@ -46,6 +46,8 @@ def write_report(folder: Path, overwrite: bool = False) -> list[Path]:
     ['report.html', 'report.md']
     """
     study = read_study(folder)
+    if draw_seeds(study):
+        study = read_study(folder)
     targets = {folder / "report.html": render_html, folder / "report.md": render_markdown}
     for path in targets:
         if path.exists() and not overwrite and GENERATOR not in path.read_text(encoding="utf-8", errors="replace"):
@@ -56,6 +58,17 @@ def write_report(folder: Path, overwrite: bool = False) -> list[Path]:
         except OSError as error:
             raise ValueError(f"{path} cannot be written ({error.strerror}); expected a writable folder.") from error
     return list(targets)
+
+
+def draw_seeds(study: Study) -> list[Path]:
+    """Draws the atlas of every seed into FOLDER/figures, where heads of several were studied; gives the files."""
+    # Only here: a report of one seed needs no matplotlib, which takes longer to import than to write the report.
+    from ..figures.atlas import draw_atlas_by_seed
+    from ..figures.drawing import save_figure
+
+    rows = {seed: part.get("atlas") for seed, part in study.heads_by_run.items() if part.get("atlas")}
+    figure = draw_atlas_by_seed(rows) if len(rows) > 1 else None
+    return [] if figure is None else save_figure(figure, study.folder / "figures", "atlas_by_seed", kinds=("png",))
 
 
 def render_html(study: Study) -> str:

@@ -1,9 +1,10 @@
 """The sections of the report, in their order: title, charts, tables, figures and files of each."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ..findings.collect import collect_findings, length_key
-from ..study import Part, Study, task_of
+from ..study import Study, task_of
 from ..tables import heads as head_tables
 from ..tables import lengths as length_tables
 from ..tables import origin
@@ -15,9 +16,16 @@ from . import charts
 
 # Figures that are shown as they are, with their captions.
 HEAD_FIGURES = {
-    "atlas": "Atlas: what every head is, and the evidence.",
+    "atlas": "Atlas: what every head and feed-forward sublayer is, tested alone, and the evidence.",
+    "signature": "Error signature: how labels are wrong if a site, or a whole set, is resampled.",
+    "sets": "Sets switched off together: what is still right without the set, and without everything else.",
+    "interchange": "Sets swapped together: what the set moves, and what everything else moves.",
+    "selection": "How many sites it takes: the best set of each size on data it was not chosen on, and random sets.",
     "specialization": "What every head attends to; in brackets, a head without preference.",
     "subsets": "All subsets of heads: how far each ranking is from the best.",
+}
+BY_SEED = {
+    "atlas_by_seed": "The atlas of every seed. The number of a head within its layer means nothing across seeds."
 }
 LENGTH_FIGURES = {
     "position_tables": "Position embeddings: tables and cosines; the line marks the last trained position.",
@@ -98,13 +106,18 @@ def heads_section(study: Study, heads: dict | None) -> Section:
         whose = f"the run {study.studied.name}"
         note = task_of(study.studied).texts.answer_note(study.studied.data_options)
     lead = f"All figures of this part are of {whose}; another seed may share the work out otherwise."
+    by_seed = figures_of(study, study.figures, BY_SEED)
+    if by_seed:
+        lead = f"Figures of this part are of {whose}, and the first of every seed, which share the work out otherwise."
     return Section(
         "heads",
         "Heads",
         f"{lead} Its answers are written {note}." if note else lead,
         hint="Point at a head for its values and its map, click to lock it, Escape to unlock.",
         tables=head_tables.head_ranking(study.heads),
-        figures=figures_of(study, study.heads, HEAD_FIGURES),
+        more_tables=[*head_tables.sets_together(study.heads), *head_tables.sets_swapped(study.heads)],
+        more_title="Sets of sites, switched off and swapped together",
+        figures=[*by_seed, *figures_of(study, study.heads.figures, HEAD_FIGURES)],
         has_heads=heads is not None,
     )
 
@@ -131,7 +144,7 @@ def length_section(study: Study, number: int) -> Section:
         more_title=f"Other {task.texts.kind_noun}, and the checks of the mathematics"
         if part.get("mathematics")
         else f"Other classes of {task.texts.problems}",
-        figures=figures_of(study, part, LENGTH_FIGURES),
+        figures=figures_of(study, part.figures, LENGTH_FIGURES),
     )
 
 
@@ -142,11 +155,11 @@ def length_title(study: Study, number: int) -> str:
     return f"{title} ({part.path})" if sum(other.task == part.task for other in study.lengths) > 1 else title
 
 
-def figures_of(study: Study, part: Part, captions: dict[str, str]) -> list[Figure]:
+def figures_of(study: Study, drawn: dict[str, list[Path]], captions: dict[str, str]) -> list[Figure]:
     return [
-        Figure(caption, [path.relative_to(study.folder).as_posix() for path in part.figures[name]])
+        Figure(caption, [path.relative_to(study.folder).as_posix() for path in drawn[name]])
         for name, caption in captions.items()
-        if name in part.figures
+        if name in drawn
     ]
 
 

@@ -1,5 +1,6 @@
 """The from-scratch attention against torch's own modules, and the two attention functions against each other."""
 
+import itertools
 import math
 
 import pytest
@@ -12,6 +13,7 @@ from torch import nn
 from headcount.modeling.attention import ATTENTION_FUNCTIONS, HeadcountAttention, eager_attention, sdpa_attention
 from headcount.modeling.layers import FeedForward, HeadcountLayer
 from headcount.modeling.masking import visible_keys
+from headcount.modeling.normalizers import NORMALIZERS
 from headcount.modeling.position_encodings import POSITION_ENCODINGS, PositionEncoding
 
 
@@ -30,7 +32,8 @@ def randomize(module: nn.Module) -> None:
 
 def plain(config, queries: int, keys: int) -> dict:
     ids = torch.arange(max(queries, keys))[None]
-    return {"position_encoding": PositionEncoding(config), "q_ids": ids[:, :queries], "k_ids": ids[:, :keys]}
+    shared = {"position_encoding": PositionEncoding(config), "normalizer": NORMALIZERS["softmax"](config)}
+    return shared | {"q_ids": ids[:, :queries], "k_ids": ids[:, :keys]}
 
 
 @pytest.mark.parametrize("attention", ATTENTION_FUNCTIONS)
@@ -96,7 +99,7 @@ def test_same_as_torch_transformer_layer(norm_position, hidden_act, stack):
     torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("normalizer", ["softmax", "log_n"])
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
 @pytest.mark.parametrize("padding", [None, "left", "right"])
 @pytest.mark.parametrize("architecture", ["encoder-decoder", "decoder", "encoder"])
 @pytest.mark.parametrize("encoding", POSITION_ENCODINGS)
@@ -116,15 +119,16 @@ def test_eager_and_sdpa_agree(encoding, architecture, padding, normalizer):
     torch.testing.assert_close(results["eager"], results["sdpa"], atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("normalizer", ["softmax", "sparsemax"])
 @pytest.mark.parametrize("attention", [eager_attention, sdpa_attention])
 @pytest.mark.parametrize("as_bias", [False, True])
-def test_a_query_that_sees_nothing_reads_zero_and_passes_no_nan_back(attention, as_bias):
+def test_a_query_that_sees_nothing_reads_zero_and_passes_no_nan_back(attention, as_bias, normalizer):
     query, key, value = (torch.randn(2, 4, 5, 8, requires_grad=True) for _ in range(3))
     mask = torch.ones(2, 1, 5, 5, dtype=torch.bool)
     mask[0, :, 2] = False
     if as_bias:
         mask = torch.zeros(2, 1, 5, 5).masked_fill(~mask, float("-inf"))
-    output, _ = attention(query, key, value, attention_mask=mask)
+    output, _ = attention(query, key, value, NORMALIZERS[normalizer](tiny_config()), attention_mask=mask)
     assert (output[0, :, 2] == 0).all() and torch.isfinite(output).all()
     output.sum().backward()
     assert all(torch.isfinite(tensor.grad).all() for tensor in (query, key, value))
@@ -158,17 +162,71 @@ def test_output_attentions_returns_maps_under_sdpa(architecture):
     assert torch.equal(model(**inputs)[-1][0], output[-1][0])
 
 
+def log_maps(normalizer: str, **options) -> torch.Tensor:
+    model = make_model("encoder", attention_normalizer=normalizer, **options)
+    return model(**make_inputs("encoder"), output_attentions=True).attentions[0].log()
+
+
 def test_log_n_multiplies_scores_by_the_log_of_the_visible_keys():
-    model = make_model("encoder", position_embedding_type="none", attention_normalizer="log_n", attention_window=2)
-    inputs = make_inputs("encoder")
-    scaled = model(**inputs, output_attentions=True).attentions[0].log()
-    model.config.attention_normalizer = "softmax"
-    plain_maps = model(**inputs, output_attentions=True).attentions[0].log()
+    scaled, plain_maps = (
+        log_maps(name, position_embedding_type="none", attention_window=2) for name in ("log_n", "softmax")
+    )
     for query, visible in ((0, 3), (1, 4), (2, 5)):  # itself and up to two neighbours on each side
         ratio = (scaled[0, 0, query, 0] - scaled[0, 0, query, 1]) / (
             plain_maps[0, 0, query, 0] - plain_maps[0, 0, query, 1]
         )
         assert ratio.item() == pytest.approx(math.log(visible), rel=1e-3)
+
+
+@pytest.mark.parametrize("encoding", ["none", "relative_bias", "relative_key"])
+def test_a_trained_temperature_scales_all_scores_of_its_head_and_gets_a_gradient(encoding):
+    model = make_model("encoder", position_embedding_type=encoding, attention_normalizer="temperature")
+    factors = torch.tensor([0.5, 1.0, 2.0, 3.0])
+    inputs = make_inputs("encoder")
+
+    def gaps() -> torch.Tensor:
+        maps = model(**inputs, output_attentions=True).attentions[0].log()
+        return maps[0, :, 0, 0] - maps[0, :, 0, 1]
+
+    parameter = model.model.encoder.normalizer.log_factor
+    parameter.data.zero_()
+    plain = gaps()
+    parameter.data.copy_(factors.log())
+    torch.testing.assert_close(gaps(), plain * factors, atol=1e-4, rtol=1e-3)
+    model(**inputs).loss.backward()
+    assert (parameter.grad != 0).all()
+    model.prune_heads(["encoder.0.self.1"])
+    torch.testing.assert_close(gaps(), (plain * factors)[[0, 2, 3]], atol=1e-4, rtol=1e-3)
+
+
+@given(scores=st.lists(st.floats(-30, 30, width=32), min_size=1, max_size=12))
+@settings(max_examples=60, deadline=None)
+def test_sparsemax_is_the_nearest_distribution(scores):
+    """By its own conditions: scores above one threshold keep what they are above it, and all others get nothing."""
+    row = torch.tensor(scores, dtype=torch.float64)
+    weights = NORMALIZERS["sparsemax"](tiny_config()).weigh(row)
+    assert weights.sum().item() == pytest.approx(1) and (weights >= 0).all()
+    kept = weights > 0
+    thresholds = (row - weights)[kept]
+    assert (thresholds.max() - thresholds.min()).item() < 1e-9 and (row[~kept] <= thresholds.max() + 1e-9).all()
+
+
+def test_sparsemax_gives_nothing_to_hidden_keys_and_right_gradients():
+    sparsemax = NORMALIZERS["sparsemax"](tiny_config())
+    scores = torch.tensor([[0.3, -0.2, float("-inf"), 0.1], [5.0, 1.0, 0.0, -1.0]], dtype=torch.float64)
+    weights = sparsemax.weigh(scores)
+    torch.testing.assert_close(weights[1], torch.tensor([1.0, 0, 0, 0], dtype=torch.float64))
+    assert weights[0, 2] == 0 and (weights[0, [0, 1, 3]] > 0).all()
+    seen = scores[:, [0, 1, 3]].clone().requires_grad_()
+    assert torch.autograd.gradcheck(sparsemax.weigh, seen)
+
+
+def test_sparsemax_without_gradients_is_the_same_in_parts(monkeypatch):
+    sparsemax, scores = NORMALIZERS["sparsemax"](tiny_config()), torch.randn(2, 3, 5, 7)
+    whole = sparsemax.weigh(scores)
+    monkeypatch.setattr(type(sparsemax), "MOST_CELLS", 20)
+    with torch.no_grad():
+        assert torch.equal(sparsemax.weigh(scores), whole)
 
 
 @pytest.mark.parametrize("encoding", ["none", "relative_bias", "relative_key"])
@@ -230,13 +288,15 @@ def test_both_functions_agree_on_any_shape_and_mask(batch, queries, keys, heads,
     query, key, value = torch.randn(batch, heads, queries, 4), *torch.randn(2, batch, heads, keys, 4)
     mask = torch.rand(batch, heads, queries, keys) > 0.4
     bias = torch.randn(batch, heads, queries, keys).masked_fill(~mask, float("-inf"))
-    gate = torch.rand(batch, heads, 1, 1)
-    for attention_mask in (None, mask, bias):
-        ours, maps = eager_attention(query, key, value, attention_mask, gate, scaling=0.5)
-        fused, _ = sdpa_attention(query, key, value, attention_mask, gate, scaling=0.5)
+    gate, softmax = torch.rand(batch, heads, 1, 1), NORMALIZERS["softmax"](tiny_config())
+    for attention_mask, causal in itertools.product((None, mask, bias), (False, True)):
+        ours, maps = eager_attention(query, key, value, softmax, attention_mask, gate, 0.5, is_causal=causal)
+        fused, _ = sdpa_attention(query, key, value, softmax, attention_mask, gate, 0.5, is_causal=causal)
         torch.testing.assert_close(ours, fused, atol=1e-5, rtol=1e-5)
         sums = maps.sum(-1)
         assert torch.logical_or((sums - 1).abs() < 1e-5, sums == 0).all()
+        assert not causal or not maps.triu(1).any()
+        assert attention_mask is None or not maps[~mask].any()
 
 
 def test_without_gradients_the_feed_forward_network_takes_tokens_in_parts(monkeypatch):

@@ -232,3 +232,29 @@ def test_masks_reach_every_sequence_that_is_returned():
             **{name: mask[row] for name, mask in masks.items()},
         )
         torch.testing.assert_close(first[row], alone.logits[0].expand(3, -1), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("encoding", ["learned", "rotary", "t5_bias"])
+def test_a_prompt_padded_at_the_end_gives_the_same_alone_and_with_what_follows(encoding):
+    """Assisted decoding reads prompt and candidates in one pass, plain decoding one after the other."""
+    model = make_model("decoder", position_embedding_type=encoding)
+    tokens = torch.tensor([[5, 6, 7, 8, 0, 0, 9, 4]])
+    real = (tokens != 0).long()
+    alone = model(input_ids=tokens[:, :6], attention_mask=real[:, :6]).logits
+    torch.testing.assert_close(model(input_ids=tokens, attention_mask=real).logits[:, :6], alone)
+
+
+@pytest.mark.parametrize("padding", [None, "left"])
+def test_a_compiled_step_is_compiled_once_for_all_tokens(padding):
+    model, inputs = make_model("decoder", position_embedding_type="rotary"), prompt("decoder", padding)
+    plain = model.generate(**inputs, **settings(cache_implementation="static"))
+    graphs = []
+
+    def count(graph, example_inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    torch.compiler.reset()
+    model.forward = torch.compile(model.forward, fullgraph=True, dynamic=False, backend=count)
+    assert torch.equal(model.generate(**inputs, **settings(cache_implementation="static")), plain)
+    assert len(graphs) == 2, "one for the prompt, one for every token after it"

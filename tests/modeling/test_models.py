@@ -311,11 +311,14 @@ def test_encoder_outputs_without_ids_are_refused_where_ids_matter():
 
 
 def test_log_n_counts_what_each_head_can_see():
-    model = make_model("encoder", position_embedding_type="alibi_directional", attention_normalizer="log_n")
-    inputs = make_inputs("encoder", batch=1)
-    log_maps = model(**inputs, output_attentions=True).attentions[0].log()
-    model.config.attention_normalizer = "softmax"
-    plain = model(**inputs, output_attentions=True).attentions[0].log()
+    log_maps, plain = (
+        make_model("encoder", position_embedding_type="alibi_directional", attention_normalizer=name)(
+            **make_inputs("encoder", batch=1), output_attentions=True
+        )
+        .attentions[0]
+        .log()
+        for name in ("log_n", "softmax")
+    )
     for query in (1, 4, 8):  # head 0 looks back: it sees query + 1 keys
         ratio = (log_maps[0, 0, query, 0] - log_maps[0, 0, query, 1]) / (plain[0, 0, query, 0] - plain[0, 0, query, 1])
         assert ratio.item() == pytest.approx(math.log(query + 1), rel=1e-3)
@@ -341,3 +344,44 @@ def test_query_key_init_gain_scales_the_first_queries_and_keys_alone(tmp_path):
     models[0.5].save_pretrained(tmp_path)
     loaded = type(models[0.5]).from_pretrained(tmp_path)
     assert all(torch.equal(a, b) for a, b in zip(models[0.5].parameters(), loaded.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("as_numbers", [False, True])
+@pytest.mark.parametrize("padding", [None, "left", "right"])
+@pytest.mark.parametrize("architecture", ["encoder-decoder", "decoder", "encoder"])
+def test_a_mask_of_four_axes_is_the_mask_of_two_that_says_the_same(architecture, padding, as_numbers):
+    model, inputs = (
+        make_model(architecture, position_embedding_type="rotary"),
+        make_inputs(architecture, padding=padding),
+    )
+    expected = model(**inputs).logits
+    real = inputs.get("attention_mask", torch.ones(3, 9)).bool()
+    whole = real[:, None, None].expand(3, 1, 9, 9)
+    if architecture == "decoder":
+        whole = whole & torch.ones(9, 9, dtype=torch.bool).tril()
+    if as_numbers:
+        whole = torch.zeros(whole.shape).masked_fill(~whole, torch.finfo(torch.float32).min)
+    found = model(**{**inputs, "attention_mask": whole}).logits
+    rows = real if architecture == "decoder" else slice(None)
+    torch.testing.assert_close(found[rows], expected[rows])
+
+
+def test_a_mask_of_four_axes_says_itself_who_sees_whom():
+    """Two texts in one row that do not see each other, and a mask for every head."""
+    model = make_model("decoder", position_embedding_type="alibi")
+    first, second = torch.tensor([[5, 6, 7]]), torch.tensor([[8, 9, 4, 3]])
+    apart = torch.block_diag(torch.ones(3, 3), torch.ones(4, 4)).tril().bool()[None, None]
+    packed = model(torch.cat([first, second], 1), attention_mask=apart).logits
+    torch.testing.assert_close(packed[:, :3], model(first).logits)
+    torch.testing.assert_close(packed[:, 3:], model(second).logits)
+    each = apart.repeat(1, 4, 1, 1)
+    torch.testing.assert_close(model(torch.cat([first, second], 1), attention_mask=each).logits, packed)
+    each[:, 2, 1] = False
+    assert not torch.equal(model(torch.cat([first, second], 1), attention_mask=each).logits, packed)
+    for wrong, sentence in (
+        (apart[..., :5], r"expected \(1, 1, 7, 7\), with 4 for 1 where heads differ, or \(1, 7\)"),
+        (apart.long(), "expected booleans, or numbers to be added"),
+        (apart.float(), "expected 0 where a query sees a key, and -inf"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            model(torch.cat([first, second], 1), attention_mask=wrong)

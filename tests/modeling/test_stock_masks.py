@@ -7,6 +7,7 @@ import pytest
 import torch
 from small_models import make_inputs, make_model
 from stock_models import ARCHITECTURES, MASKED, close_by_hook, float_outputs, make_stock, output_projection
+from transformers import ResNetConfig, ResNetModel
 
 import headcount
 from headcount.modeling.stock.finding import attention_layers
@@ -210,8 +211,12 @@ def test_own_models_are_masked_by_the_same_name():
 
 
 def test_what_cannot_be_masked_is_an_error_that_names_the_model():
-    with pytest.raises(ValueError, match="DebertaV2ForMaskedLM does not compute its attention through"):
-        headcount.list_heads(make_stock("DeBERTa-v2", "eager"))
+    with pytest.raises(
+        ValueError, match="XLNetLMHeadModel computes its attention in a way that headcount does not know"
+    ):
+        headcount.list_heads(make_stock("XLNet", "eager"))
+    with pytest.raises(ValueError, match="ResNetModel has no attention heads; expected a model with attention"):
+        headcount.list_heads(ResNetModel(ResNetConfig(hidden_sizes=[8], depths=[1], embedding_size=8)))
     model, inputs = make_stock("BERT"), ARCHITECTURES["BERT"].inputs(3)
     for heads, message in (
         (["encoder.0.self.9"], "'encoder.0.self.9' is not a head of this BertForMaskedLM; expected names from"),

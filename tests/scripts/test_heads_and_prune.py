@@ -43,11 +43,14 @@ def test_heads_leaves_rows_figures_and_a_ranking(studied):
     names = {path.stem for path in (output / "results").iterdir()}
     assert names == {
         "ablation",
+        "sets",
         "gradient",
         "specialization",
         "maps",
         "toggles",
         "interchange",
+        "signature",
+        "selection",
         "atlas",
         "subsets",
     }
@@ -56,9 +59,11 @@ def test_heads_leaves_rows_figures_and_a_ranking(studied):
     drops = select(rows_of(output, "ablation"), scope={}, metric="exact_match_drop")
     assert len(drops) == 3 * 6 and all(row["n"] == 50 and len(row["interval"]) == 2 for row in drops)
     lines = answer.stdout.splitlines()
-    assert lines[0].split()[:2] == ["head", "drop"] and len(lines) == 1 + 6 + 1
-    values = [float(line.split()[1]) for line in lines[1:-1]]
+    assert lines[0].split()[:2] == ["head", "drop"] and lines[7].startswith("6 heads, ") and not lines[8]
+    values = [float(line.split()[1]) for line in lines[1:7]]
     assert values == sorted(values, reverse=True)
+    assert lines[9].split()[:2] == ["set", "sites"] and "share still right without the whole set" in lines[-1]
+    assert [line.split("  ")[0] for line in lines[10:12]] == ["encoder.0.self.*", "all but encoder.0.self.*"]
     figures = {path.name for path in (output / "figures").iterdir()}
     assert {"ablation.png", "ablation.svg", "specialization.png", "atlas.png", "subsets.svg"} <= figures
     kinds = ("encoder_self", "decoder_self", "decoder_cross")
@@ -84,8 +89,9 @@ def test_heads_of_a_classifier(tmp_path):
     run("train", "sortedness-tiny", "--output", tmp_path / "run", *settings)
     answer = run("heads", tmp_path / "run", "--output", tmp_path / "heads", "--rows", 40, "--mode", "zero", "--json")
     found = json.loads(answer.stdout)
-    assert set(found) == {"ablation", "gradient", "specialization", "toggles", "subsets"}
+    assert set(found) == {"ablation", "sets", "gradient", "specialization", "toggles", "selection", "subsets"}
     assert {row["metric"] for row in found["ablation"]} == {"accuracy_drop", "loss_rise"}
+    assert {row["mode"] for row in found["ablation"] + found["sets"]} == {"zero"}
     assert parts(found["ablation"], "kind") and parts(found["ablation"], "length")
 
 
@@ -102,7 +108,10 @@ def test_prune_writes_a_smaller_model_that_loads_and_generates(trained, tmp_path
 
     rows = rows_of(output, "pruning")
     tested = {row["model"]: row for row in select(rows, split="test")}
-    assert set(tested) == {"intact", "all harmless one at a time", "pruned", "control"}
+    assert set(tested) == {
+        *("intact", "all harmless one at a time", "pruned", "control", "control, random heads"),
+        *("the same heads, no training", "random heads, no training"),
+    }
     assert tested["pruned"]["bytes"] == (output / "model" / "model.safetensors").stat().st_size
     assert tested["pruned"]["parameters"] == model.num_parameters() == tested["control"]["parameters"]
     assert set(values_of(select(rows, split="validation"), "fine_tuned")) == {True, False}

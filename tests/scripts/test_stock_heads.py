@@ -4,31 +4,14 @@ import json
 
 import pytest
 from command_line import run
-from stock_models import make_stock
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import BertConfig, BertForSequenceClassification, BertModel, PreTrainedTokenizerFast
+from stock_models import make_stock, save_with_words
+from transformers import BertConfig, BertForSequenceClassification, BertModel
 
 import headcount
 from headcount.scripts.stock_heads import read_columns
 
 
-WORDS = ["[PAD]", "[BOS]", "[EOS]", "[UNK]", *(f"w{i}" for i in range(36))]
 TEXTS = [f"w{i} w{i + 3} w{(5 * i) % 36} w1" if i % 2 else f"w{i} w2" for i in range(12)]
-
-
-def save(model, folder):
-    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    model.save_pretrained(folder)
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="[PAD]",
-        eos_token="[EOS]",
-        unk_token="[UNK]",
-        model_max_length=30,
-        model_input_names=["input_ids", "attention_mask"],
-    ).save_pretrained(folder)
-    return folder
 
 
 def bert(kind, **options):
@@ -67,7 +50,7 @@ CASES = {
 @pytest.mark.parametrize("task", CASES)
 def test_every_task_leaves_rows_figures_and_a_ranking(task, tmp_path):
     make, rows, metric, heads = CASES[task]
-    model, data = save(make(), tmp_path / "model"), table(tmp_path / "data.jsonl", rows)
+    model, data = save_with_words(make(), tmp_path / "model"), table(tmp_path / "data.jsonl", rows)
     arguments = ["heads", model, "--task", task, "--data", data, "--output", tmp_path / "out", "--mode", "zero"]
     out, _ = run(*arguments)
     lines = out.splitlines()
@@ -103,7 +86,7 @@ def test_every_task_leaves_rows_figures_and_a_ranking(task, tmp_path):
 def test_a_pruned_model_is_loaded(tmp_path):
     model = bert(BertModel)
     headcount.prune_heads(model, ["encoder.0.self.1"])
-    save(model, tmp_path / "whole")
+    save_with_words(model, tmp_path / "whole")
     headcount.save_pruned(model, tmp_path / "small")
     for path in (tmp_path / "whole").glob("tokenizer*"):
         path.replace(tmp_path / "small" / path.name)
@@ -114,7 +97,7 @@ def test_a_pruned_model_is_loaded(tmp_path):
 
 
 def test_bad_input_is_one_sentence(tmp_path):
-    model = save(bert(BertForSequenceClassification, num_labels=2), tmp_path / "model")
+    model = save_with_words(bert(BertForSequenceClassification, num_labels=2), tmp_path / "model")
     data = table(tmp_path / "data.jsonl", [{"text": text, "label": 5} for text in TEXTS])
     both = table(tmp_path / "both.jsonl", [{"text": "w1", "target": "w2"}])
 
@@ -174,7 +157,7 @@ def test_a_table_may_start_with_a_mark_and_a_folder_must_hold_tables(tmp_path):
     ],
 )
 def test_files_of_other_kinds_are_one_sentence_without_the_words_of_libraries(name, change, said, tmp_path):
-    model = save(bert(BertModel), tmp_path / "model")
+    model = save_with_words(bert(BertModel), tmp_path / "model")
     content = json.loads((model / name).read_text())
     (model / name).write_text(json.dumps({**content, **change}))
     data = table(tmp_path / "data.jsonl", [{"text": text} for text in TEXTS])

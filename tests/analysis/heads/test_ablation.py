@@ -9,12 +9,13 @@ from stock_models import ARCHITECTURES, MASKED, close_by_hook, ids, make_stock, 
 from task_examples import addition, random_addition, sortedness
 
 import headcount
-from headcount.analysis.heads.ablation import ablate_examples, ablation_rows, classify
+from headcount.analysis.heads.ablation import ablate_examples, ablation_rows, classify, say_where_modes_disagree
 from headcount.analysis.interventions.intervention import one_at_a_time
 from headcount.analysis.interventions.plan import Outcomes
 from headcount.analysis.interventions.sweep import RUNNERS
 from headcount.modeling.stock.finding import attention_layers
 from headcount.records.rows import check_row, only, parts, select
+from headcount.records.rows import row as make_row
 
 
 def score(outputs, batch):
@@ -185,7 +186,7 @@ def test_half_precision_is_swept_too():
 def test_bad_input_is_one_clear_sentence():
     model, batch = make_stock("BERT"), ARCHITECTURES["BERT"].inputs(2)
     for options, message in (
-        ({"mode": "half"}, "mode='half' is not known; expected one of zero, mean, resample"),
+        ({"mode": "half"}, "mode='half' is not known; expected one or more of zero, mean, resample"),
         ({"heads": ["encoder.7.self.0"]}, "'encoder.7.self.0' is not a head of this BertForMaskedLM"),
         ({"metric": lambda outputs, batch: outputs.logits.mean()}, r"gave shape \(\), expected \(2,\)"),
         ({}, "expected both, or a metric"),
@@ -226,7 +227,7 @@ def test_rows_say_what_is_lost_where():
     assert first["p_value"] == 0.5 and first["p_holm"] == 1.0 and first["decoding"] == "free-running"
     assert first["intact"]["value"] == 1 and first["ablated"]["value"] == 0.5
     second = whole["encoder.0.self.1"]
-    assert second["value"] == 0 and second["class"] == "redundant" and second["rank"] == 2
+    assert second["value"] == 0 and second["class"] == "not needed alone" and second["rank"] == 2
     assert not second["class_is_certain"], "four examples cannot tell 0 from 1 point"
     own = select(rows, head="encoder.0.self.0", mode="zero")
     assert {r["scope"]["carry"]: r["value"] for r in parts(own, "carry")} == {"with": 1.0, "without": 0.0}
@@ -236,8 +237,8 @@ def test_rows_say_what_is_lost_where():
     assert all(r["value"] == 0.5 and r["n"] == 4 and r["decoding"] == "teacher-forced" for r in places)
     assert only(own, metric="loss_rise")["value"] == 0.5
     assert not any("class" in r for r in rows if r["scope"]), "a class is about all of the data"
-    for row in rows:
-        check_row(row, "ablation")
+    for each in rows:
+        check_row(each, "ablation")
 
 
 def test_a_classifier_is_broken_down_by_kind_and_length():
@@ -269,12 +270,76 @@ def test_places_are_counted_as_evaluation_counts_them():
         (0.2, [0.12, 0.3], "critical", True),
         (0.2, [0.05, 0.4], "critical", False),
         (0.05, [0.02, 0.09], "important", True),
-        (0.001, [-0.002, 0.004], "redundant", True),
-        (0.001, [-0.02, 0.03], "redundant", False),
+        (0.001, [-0.002, 0.004], "not needed alone", True),
+        (0.001, [-0.02, 0.03], "not needed alone", False),
     ],
 )
 def test_classes_are_certain_only_if_the_whole_interval_says_so(value, interval, name, certain):
     assert classify({"value": value, "interval": interval}) == {"class": name, "class_is_certain": certain}
+
+
+def test_redundant_is_said_of_sets_alone():
+    drop = {"value": 0.001, "interval": [-0.002, 0.004]}
+    assert classify(drop, alone=False)["class"] == "redundant" and classify(drop)["class"] == "not needed alone"
+
+
+@pytest.mark.parametrize("kind", ["own", "GPT-2", "T5"])
+def test_sets_are_ablated_together_as_masks_would(kind):
+    model = make_model() if kind == "own" else make_stock(kind)
+    batch = make_inputs("encoder-decoder", 8) if kind == "own" else {"input_ids": ids(8, 6)}
+    if kind != "own":
+        batch["labels"] = ids(8, 4, seed=2) if kind == "T5" else batch["input_ids"]
+    pattern = "decoder.*.self.*" if kind == "GPT-2" else "decoder.*.cross.*"
+    chosen = [
+        head for head in headcount.list_heads(model) if f".{pattern.split('.')[2]}." in head and "decoder" in head
+    ]
+
+    def metric(outputs, batch):
+        return outputs.logits[:, 0, 7]
+
+    rows = headcount.ablate(model, batch, metric, sets=[pattern, [chosen[0], "decoder.0.mlp"]])
+    assert {(row["site"], row["size"]) for row in rows} == {
+        (pattern, len(chosen)),
+        (f"{chosen[0]} + decoder.0.mlp", 2),
+    }
+    (whole,) = [row for row in rows if row["site"] == pattern]
+    with torch.no_grad():
+        inputs = {name: value for name, value in batch.items() if name != "labels"}
+        if model.config.is_encoder_decoder:
+            inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(batch["labels"])
+        before = metric(model(**inputs), batch)
+        with headcount.mask_heads(model, chosen):
+            after = metric(model(**inputs), batch)
+    assert whole["value"] == pytest.approx(float((before - after).mean()), abs=1e-5)
+
+
+def test_modes_side_by_side_say_where_they_disagree():
+    model, examples = make_model(), random_addition(30)
+    rows = headcount.ablate(model, examples.rows, mode=["zero", "mean", "resample"], sets=["decoder.*.cross.*"])
+    drops = [row for row in rows if row["metric"] == "exact_match_drop"]
+    assert [row["mode"] for row in drops] == ["zero", "mean", "resample"]
+    assert all(isinstance(row["modes_disagree"], bool) for row in rows)
+    assert not any("modes_disagree" in row for row in headcount.ablate(model, examples.rows)), (
+        "one mode, nothing to say"
+    )
+    apart = [
+        make_row(
+            "ablation", "exact_match_drop", {"value": v, "n": 9, "interval": [v - 0.1, v + 0.1]}, head="a", mode=mode
+        )
+        for mode, v in (("zero", 0.0), ("mean", 0.15), ("resample", 0.5))
+    ]
+    assert [each["modes_disagree"] for each in say_where_modes_disagree(apart)] == [True] * 3
+    assert [each["modes_disagree"] for each in say_where_modes_disagree(apart[:2])] == [False] * 2
+
+
+def test_what_makes_no_sense_for_sets_is_one_sentence():
+    model, batch = make_model(), make_inputs("encoder-decoder")
+    with pytest.raises(ValueError, match="heads and sets are both given"):
+        headcount.ablate(model, batch, heads=["encoder.0.self.0"], sets=["decoder.*"])
+    with pytest.raises(ValueError, match="complements stand beside sets"):
+        headcount.ablate(model, batch, complements=True)
+    with pytest.raises(ValueError, match=r"mode=.* is not known; expected one or more of"):
+        headcount.ablate(model, batch, mode=[])
 
 
 def test_examples_give_the_rows_of_the_public_call():

@@ -122,3 +122,83 @@ def test_maps_of_any_model_have_the_same_rows():
     assert cross["queries"] == ["→x", "→y"] and cross["keys"] == ["e", "f", "g"] and cross["input"] == "second"
     own = map_rows(make_model(), addition([1], [2]))[0]
     assert cross.keys() == own.keys() and cross["metric"] == own["metric"]
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "T5", "BERT", "Llama"])
+def test_maps_and_outputs_of_chosen_heads_are_parts_of_all(name):
+    model, inputs = make_stock(name), ARCHITECTURES[name].inputs(2)
+    maps, outputs = headcount.attention_maps(model, inputs), headcount.head_outputs(model, inputs)
+    first, last = headcount.list_heads(model)[1], headcount.list_heads(model)[-1]
+    wanted = [last, f"{first.stack}.0.self.1", f"{first.stack}.*.self.3", "*.1.self"]
+    few = headcount.attention_maps(model, inputs, wanted)
+    assert few[last].equal(maps[last]) and few[first].equal(maps[first])
+    assert few[f"{first.stack}.0.self"].equal(maps[f"{first.stack}.0.self"][:, [1, 3]])
+    assert few.heads[f"{first.stack}.0.self"] == (1, 3) and few.heads[f"{first.stack}.1.self"] == (0, 1, 2, 3)
+    with pytest.raises(KeyError, match="there is no map of"):
+        few[f"{first.stack}.0.self.0"]
+    chosen = headcount.head_outputs(model, inputs, wanted)
+    assert [head for head in outputs if head in chosen] == list(chosen) and last in chosen
+    assert all(chosen[head].equal(outputs[head]) for head in chosen) and len(chosen) < len(outputs)
+    with pytest.raises(ValueError, match=r"'decoder.9.\*' is not a head of this"):
+        headcount.head_outputs(model, inputs, ["decoder.9.*"])
+    with pytest.raises(TypeError, match="heads is the string"):
+        headcount.attention_maps(model, inputs, "decoder.*")
+    with pytest.raises(ValueError, match="there are no heads"):
+        headcount.attention_maps(model, inputs, [])
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "Llama", "T5", "BART"])
+def test_maps_of_every_step_of_a_generation_are_those_that_generate_gives_out(name):
+    model, eager = make_stock(name), make_stock(name, "eager")
+    inputs = {n: v for n, v in ARCHITECTURES[name].inputs(2).items() if "decoder" not in n}
+    inputs["attention_mask"] = torch.ones_like(inputs["attention_mask"])
+    options = {"max_new_tokens": 3, "min_new_tokens": 3, "do_sample": False}
+    found = headcount.attention_maps(model, inputs, generate=options)
+    wanted = eager.generate(**inputs, **options, output_attentions=True, return_dict_in_generate=True)
+    assert found.sequences.equal(wanted.sequences)
+    steps = wanted.decoder_attentions if model.config.is_encoder_decoder else wanted.attentions
+    for layer in range(2):
+        own = found[f"decoder.{layer}.self"]
+        assert len(own) == len(steps) == 3 and len({each.shape for each in own}) > 1, "steps are ragged"
+        for each, step in zip(own, steps, strict=True):
+            torch.testing.assert_close(each, step[layer])
+        torch.testing.assert_close(found[f"decoder.{layer}.self.2"][1], steps[1][layer][:, 2])
+        if model.config.is_encoder_decoder:
+            torch.testing.assert_close(found[f"decoder.{layer}.cross"][2], wanted.cross_attentions[2][layer])
+            assert len(found[f"encoder.{layer}.self"]) == 1
+    assert model.config._attn_implementation == "sdpa"
+    beams = headcount.attention_maps(model, inputs, ["decoder.0.self.0"], generate={**options, "num_beams": 2})
+    assert list(beams) == ["decoder.0.self"] and beams["decoder.0.self.0"][-1].shape[0] == 4
+
+
+@pytest.mark.parametrize("architecture", ["encoder-decoder", "decoder"])
+def test_maps_of_a_generation_of_own_models(architecture):
+    model, inputs = make_model(architecture), make_inputs(architecture, 3)
+    options = {"max_new_tokens": 3, "min_new_tokens": 3, "do_sample": False}
+    found = headcount.attention_maps(model, inputs, generate=options)
+    assert list(found) == list(model.attention_modules()) and len(found["decoder.1.self"]) == 3
+    given = {name: value for name, value in inputs.items() if name != "labels"}
+    assert found.sequences.equal(model.generate(**given, **options))
+    read = found.sequences[:, :-1]
+    batch = {**given, "decoder_input_ids": read} if architecture == "encoder-decoder" else {"input_ids": read}
+    with torch.no_grad():
+        outputs = model(**batch, output_attentions=True)
+    whole = outputs["decoder_attentions" if architecture == "encoder-decoder" else "attentions"][1]
+    torch.testing.assert_close(found["decoder.1.self"][-1][:, :, -1], whole[:, :, -1])
+
+
+def test_a_layer_that_runs_more_than_once_is_told_and_can_be_kept_whole():
+    model, inputs = make_stock("ALBERT"), ARCHITECTURES["ALBERT"].inputs(2)
+    with pytest.raises(ValueError, match=r"encoder.0.self runs 2 times in a forward.*expected every_call=True"):
+        headcount.attention_maps(model, inputs)
+    found = headcount.attention_maps(model, inputs, every_call=True)
+    with torch.no_grad():
+        wanted = make_stock("ALBERT", "eager")(**inputs, output_attentions=True).attentions
+    assert len(found["encoder.0.self"]) == len(wanted) == 2 and found.sequences is None
+    for own, each in zip(found["encoder.0.self"], wanted, strict=True):
+        torch.testing.assert_close(own, each)
+    own = headcount.attention_maps(make_model(), make_inputs("encoder-decoder"), every_call=True)
+    assert len(own["decoder.0.self.0"]) == 1
+    rows = text_map_rows(model, inputs, {"input_ids": [["a"] * 9] * 2}, ["one", "two"])
+    assert {row["calls"] for row in rows} == {2}
+    assert np.allclose(rows[0]["weights"], wanted[-1][0], atol=1e-4)

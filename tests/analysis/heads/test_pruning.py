@@ -4,7 +4,14 @@ import pytest
 from small_models import make_model
 from task_examples import random_addition, taught
 
-from headcount.analysis.heads.pruning import choose_prefix, compare, outcomes_of, prune_greedily, without_each_head
+from headcount.analysis.heads.pruning import (
+    choose_prefix,
+    compare,
+    outcomes_of,
+    prune_greedily,
+    random_heads,
+    without_each_head,
+)
 from headcount.records.rows import check_row, only, select
 
 
@@ -54,8 +61,21 @@ def test_compare_tells_size_and_accuracy():
     model, examples = make_model("encoder-decoder"), taught(make_model("encoder-decoder"), random_addition(20))
     small = make_model("encoder-decoder")
     small.prune_heads(["encoder.0.self.0", "decoder.1.cross.3"])
-    rows = {row["model"]: row for row in compare(model, {"pruned": small}, examples, 2)}
+    removed = ["encoder.0.self.0", "decoder.1.cross.3"]
+    rows = {row["model"]: row for row in compare(model, {"pruned": small}, examples, removed)}
     assert rows["intact"]["drop"]["value"] == 0 and rows["intact"]["relative_speed"] == 1
     assert rows["pruned"]["parameters"] == small.num_parameters() < rows["intact"]["parameters"]
     assert rows["pruned"]["bytes"] < rows["intact"]["bytes"] and rows["pruned"]["removed"] == 2
     assert rows["pruned"]["value"] == outcomes_of(small, examples).mean()
+    assert rows["the same heads, no training"]["value"] == rows["pruned"]["value"], "here nothing was trained"
+    chance = rows["random heads, no training"]
+    assert chance["removed"] == 2 and chance["parameters"] == small.num_parameters() and chance["random_sets"] == 20
+    assert 0 <= chance["random_mean"]["value"] <= chance["random_best"]["value"] <= 1
+    assert chance["value"] <= chance["random_best"]["value"]
+
+
+def test_random_heads_are_others_for_every_seed_and_the_same_for_one():
+    model = make_model("encoder-decoder")
+    drawn = [tuple(random_heads(model, 6, seed)) for seed in range(5)]
+    assert len(set(drawn)) == 5 and drawn[0] == tuple(random_heads(model, 6, 0))
+    assert all(len(set(own)) == 6 and set(own) <= set(model.list_heads()) for own in drawn)

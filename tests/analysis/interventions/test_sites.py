@@ -18,6 +18,9 @@ def test_a_site_knows_its_parts():
     assert head.head == "decoder.0.cross.3" and isinstance(head.head, Head) and head.module == "decoder.0.cross"
     assert head.role == "digit" and head.index is None and head.kind == "cross"
     assert Site("decoder.0.mlp").at("carry", 2) == "decoder.0.mlp@carry(2)"
+    assert Site("decoder.0.mlp@position(-1)").index == -1
+    with pytest.raises(ValueError, match=r"'decoder.0.mlp@position' does not say which position; expected"):
+        Site("decoder.0.mlp@position")
     for wrong in (
         "encoder",
         "encoder.0.self",
@@ -42,13 +45,15 @@ def test_own_models_have_heads_mlps_and_residuals_in_the_order_of_computation():
 
 
 @pytest.mark.parametrize("name", MASKED)
-def test_stock_models_have_heads_and_one_mlp_in_every_layer(name):
+def test_stock_models_have_heads_one_mlp_and_a_residual_in_every_layer(name):
     model = make_stock(name)
     found = sites(model)
     assert [site for site in found if site.head is not None] == headcount.list_heads(model)
     layers = dict.fromkeys(f"{head.stack}.{head.layer}" for head in headcount.list_heads(model))
     expected = [] if name == "ALBERT" else [f"{layer}.mlp" for layer in layers]
     assert [site for site in found if site.kind == "mlp"] == expected
+    streams = [] if name == "ALBERT" else [f"{layer}.residual" for layer in layers]
+    assert [site for site in found if site.kind == "residual"] == streams
 
 
 def test_an_mlp_that_cannot_be_told_is_left_out():

@@ -1,5 +1,7 @@
 """The engine against a plain loop of hooks, example by example: own models and transformers' own, every runner."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -43,6 +45,8 @@ class EvenTokens:
 
     def where(self, name, index=None):
         slots = np.broadcast_to(np.arange(self.ids.shape[1]), self.ids.shape)
+        if name == "position":  # the engine knows it by itself; here it is counted by hand
+            return slots == index % self.ids.shape[1]
         found = {"even": self.ids % 2 == 0, "odd": self.ids % 2 == 1, "slot": slots >= 0}[name]
         return found if index is None else found & (slots == index)
 
@@ -63,31 +67,39 @@ def interventions_of(model, replacement):
         Intervention([every[0], *(site for site in every if site.kind == "mlp")], 0.5, replacement),
         Intervention([site.at("even") for site in every if site.layer == 0], 0.25, replacement),
         Intervention([heads[-1].at("slot", 2), heads[-1].at("slot", 3), every[-1].at("odd")], 0.0, replacement),
+        Intervention([heads[0]], 0.0, replacement, frozen=[site for site in every if site.kind == "mlp"]),
+        Intervention([every[1]], 0.0, replacement, frozen=[heads[-1].at("even")]),
+        Intervention([heads[1].at("position", 1), every[-1].at("position", -1)], 0.0, replacement),
+        *(Intervention([s.at("position", 2)], 0.0, replacement) for s in every if s.kind == "residual"),
     ]
     return found
 
 
 def reference(model, batch, source, intervention, roles, partner, sites_used):
     """Logits of one intervention by hooks; replacements are computed here, from recorded outputs."""
-    places = {site: site.partition("@")[0] for site in intervention.sites}
+    places = {site: site.partition("@")[0] for site in intervention.touched}
     inputs = called_with(model, batch)
     replaced = dict.fromkeys(intervention.sites, 0.0)
     if intervention.replacement != "zero":
         recorded = outputs_of(model, called_with(model, source), sites_used) if source is not None else None
         own = recorded if intervention.replacement == "source" else outputs_of(model, inputs, sites_used)
-        for site, place in places.items():
+        for site in intervention.sites:
+            place = places[site]
             replaced[site] = {
                 "source": lambda place=place: own[place],
                 "mean": lambda place=place: own[place].mean(0, keepdim=True),
                 "resample": lambda place=place: own[place][partner],
             }[intervention.replacement]()
+    if intervention.frozen:
+        intact = outputs_of(model, inputs, sites_used)
+        replaced |= {site: intact[places[site]] for site in intervention.frozen}
     tokens = {}
-    for site in intervention.sites:
+    for site in intervention.touched:
         stack, _, _, _, role, index = parts(site)
         if role is not None:
             side = "answer" if stack == "decoder" and model.config.is_encoder_decoder else "input"
             tokens[site] = torch.from_numpy(roles[side].where(role, index))
-    gates = {site: intervention.gate_of(site) for site in intervention.sites}
+    gates = {site: intervention.gate_of(site) for site in intervention.touched}
     return intervened(model, inputs, gates, replaced, tokens).logits
 
 
@@ -98,14 +110,15 @@ def called_with(model, batch):
     return inputs
 
 
-def scored(model, logits, labels):
-    """Argmax (B, T) and summed loss (B,), by hand."""
+def scored(model, logits, labels, contrasts):
+    """Argmax (B, T), summed loss (B,), and logits of labels minus those of their contrasts (B, T), by hand."""
     if labels.ndim == 1:
-        logits, labels = logits[:, None], labels[:, None]
+        logits, labels, contrasts = logits[:, None], labels[:, None], contrasts[:, None]
     elif not model.config.is_encoder_decoder and "MaskedLM" not in type(model).__name__:
-        logits, labels = logits[:, :-1], labels[:, 1:]
+        logits, labels, contrasts = logits[:, :-1], labels[:, 1:], contrasts[:, 1:]
     loss = torch.nn.functional.cross_entropy(logits.transpose(1, 2), labels, reduction="none").sum(-1)
-    return logits.argmax(-1), loss
+    picked = [logits.gather(-1, each[..., None])[..., 0] for each in (labels, contrasts)]
+    return logits.argmax(-1), loss, picked[0] - picked[1]
 
 
 def agree(model, batch, source, replacement, runner):
@@ -114,16 +127,18 @@ def agree(model, batch, source, replacement, runner):
         roles["answer"] = EvenTokens(batch["labels"])
     wanted = interventions_of(model, replacement)
     sources = source if replacement == "source" else None
-    outcomes = sweep(model, batch, wanted, roles=roles, sources=sources, runner=runner, seed=3)
+    contrasts = (batch["labels"] + 1) % 2 if batch["labels"].ndim == 1 else batch["labels"].flip(0)
+    outcomes = sweep(model, batch, wanted, roles=roles, sources=sources, contrasts=contrasts, runner=runner, seed=3)
     assert outcomes.interventions[1:] == wanted and not outcomes.interventions[0].sites
     partner = partners(batch, 3)
     assert sorted(partner.tolist()) == list(range(len(partner))) and (partner != torch.arange(len(partner))).all()
     changed = 0
     for version, each in enumerate(outcomes.interventions):
         logits = reference(model, batch, sources, each, roles, partner, sites(model))
-        best, loss = scored(model, logits, batch["labels"])
+        best, loss, margins = scored(model, logits, batch["labels"], contrasts)
         assert outcomes.loss[version] == pytest.approx(loss.numpy(), rel=1e-4, abs=1e-4), each.name
         assert np.array_equal(outcomes.tokens[version], best), each.name
+        assert outcomes.margins[version] == pytest.approx(margins.numpy(), rel=1e-3, abs=1e-4), each.name
         changed += bool((outcomes.loss[version] != outcomes.loss[0]).any())
     assert changed == len(wanted), "an intervention had no effect"
     return outcomes
@@ -164,6 +179,71 @@ def test_stock_models_give_the_same_by_every_runner(name, runner, replacement):
     model = make_stock(name)
     outcomes = agree(model, stock_batch(name), stock_batch(name, seed=7), replacement, runner)
     assert outcomes.runner == runner and outcomes.decoding == "teacher-forced"
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_positions_are_counted_without_padding_and_from_both_ends(side):
+    model, lengths = make_stock("GPT-2"), (9, 5, 7)
+    ids = torch.randint(3, 40, (3, 9), generator=torch.Generator().manual_seed(0))
+    mask = torch.tensor([[1] * n + [0] * (9 - n) if side == "right" else [0] * (9 - n) + [1] * n for n in lengths])
+    batch = {"input_ids": ids, "attention_mask": mask}
+
+    def size(outputs, batch):
+        return (outputs.logits.square().mean(-1) * batch["attention_mask"]).sum(-1)
+
+    wanted = [Intervention([f"decoder.0.residual@position({index})"]) for index in (2, -1, -5)]
+    found = sweep(model, batch, wanted, size)
+    for version, index in enumerate((2, -1, -5), start=1):
+        places = [(0 if side == "right" else 9 - n) + index % n for n in lengths]
+        tokens = torch.nn.functional.one_hot(torch.tensor(places), 9).bool()
+        site = wanted[version - 1].sites[0]
+        outputs = intervened(model, batch, {site: 0.0}, {site: 0.0}, {site: tokens})
+        assert found.values[version] == pytest.approx(size(outputs, batch).numpy(), rel=1e-4)
+    with pytest.raises(ValueError, match=r"@position\(5\) is not there: a row has 5 tokens and none at position 5"):
+        sweep(model, batch, [Intervention(["decoder.0.mlp@position(5)"])], size)
+    with pytest.raises(ValueError, match=r"@position\(-6\) is not there: a row has 5 tokens"):
+        sweep(model, batch, [Intervention(["decoder.0.mlp@position(-6)"])], size)
+    vision = make_stock("ViT")
+    with pytest.raises(ValueError, match="has pixel_values, so its tokens cannot be counted; expected input_ids or"):
+        sweep(
+            vision,
+            ARCHITECTURES["ViT"].inputs(2),
+            [Intervention(["encoder.0.mlp@position(0)"])],
+            lambda outputs, batch: outputs.logits.sum(-1),
+        )
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "BERT", "T5", "BART", "GPT-NeoX", "OPT", "Qwen3", "Gemma", "ViT"])
+def test_the_residual_after_the_last_layer_from_a_source_gives_the_outputs_of_the_source(name):
+    model, batch = make_stock(name), ARCHITECTURES[name].inputs(3)
+    source = {n: v if "mask" in n else v.flip(-1) for n, v in batch.items()}
+    last = [site for site in sites(model) if site.kind == "residual"][-1]
+
+    def size(outputs, batch):
+        return outputs.logits.flatten(1).square().mean(-1)
+
+    found = sweep(model, batch, [Intervention([last], 0.0, "source")], size, sources=source)
+    with torch.no_grad():
+        assert found.values[1] == pytest.approx(size(model(**source), source).numpy(), rel=1e-4)
+    assert found.values[0] != pytest.approx(found.values[1], rel=1e-4)
+
+
+def test_layers_that_do_not_put_out_the_stream_are_found_out():
+    batch = ARCHITECTURES["GPT-2"].inputs(3)
+
+    def size(outputs, batch):
+        return outputs.logits.square().mean((1, 2))
+
+    deaf = make_stock("GPT-2")
+    deaf.transformer.h[1].register_forward_pre_hook(lambda module, inputs: (torch.ones_like(inputs[0]), *inputs[1:]))
+    with pytest.raises(RuntimeError, match=r"gives the same outputs with decoder.0.residual masked; expected a chang"):
+        sweep(deaf, batch, [Intervention(["decoder.0.residual"]), Intervention(["decoder.1.residual"])], size)
+    restless, calls = make_stock("GPT-2"), []
+    restless.transformer.h[1].register_forward_pre_hook(
+        lambda module, inputs: calls.append(1) or (inputs[0] * (1 + 0.1 * (len(calls) > 4)), *inputs[1:])
+    )
+    with pytest.raises(RuntimeError, match="residual replaced by themselves; expected layers that put out"):
+        sweep(restless, batch, [Intervention(["decoder.0.residual"])], size)
 
 
 def test_different_replacements_go_in_one_sweep():
@@ -324,7 +404,8 @@ def test_a_model_that_does_not_answer_to_its_gates_is_found_out():
     with pytest.raises(RuntimeError, match="gives the same outputs with sublayers masked; expected a change"):
         sweep(deaf, batch, [Intervention(["encoder.0.mlp"])], size)
     restless = make_stock("BERT")
-    restless.bert.encoder.layer[1].register_forward_hook(lambda module, inputs, output: output + torch.rand(1))
+    calls = itertools.count()  # random numbers are drawn alike in every pass
+    restless.bert.encoder.layer[1].register_forward_hook(lambda module, inputs, output: output + next(calls))
     with pytest.raises(RuntimeError, match="gives another logits through the attention interface"):
         sweep(restless, batch, [Intervention(["encoder.0.self.0"])], size)
 

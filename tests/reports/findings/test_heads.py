@@ -2,17 +2,14 @@
 
 from small_study import figure
 
-from headcount.records.rows import Row, row
+from headcount.records.rows import row
 from headcount.reports.findings.heads import (
     ablation_modes_differ,
-    aligned_heads,
     best_ranking,
     classes_of_heads,
-    control_of_interchange,
     costliest_head,
     gradient_agrees,
     switched_off_repairs,
-    variable_heads,
 )
 
 
@@ -24,12 +21,13 @@ def ablated(head, value, name="critical", certain=True, mode="zero", p=0.001) ->
 
 
 def test_classes_of_heads_count_and_say_how_certain():
-    rows = [ablated("encoder.0.self.0", 0.5), ablated("encoder.0.self.1", 0.0, "redundant", False)]
+    rows = [ablated("encoder.0.self.0", 0.5), ablated("encoder.0.self.1", 0.0, "not needed alone", False)]
     rows += [row("ablation", "loss_rise", {"value": 3.0}, head="encoder.0.self.0", mode="zero")]
     rows += [{**rows[0], "scope": {"longest_chain": 2}}]
     (finding,) = classes_of_heads(rows, "x")
-    assert finding.figure == "1 of 2" and "0 important" in finding.text and "1 redundant" in finding.text
-    assert "For 1 of the 2" in finding.text and "(0 of the redundant ones)" in finding.text
+    assert "nothing of several together" in finding.text
+    assert finding.figure == "1 of 2" and "0 important" in finding.text and "1 not needed alone" in finding.text
+    assert "For 1 of the 2" in finding.text and "(0 of those not needed alone)" in finding.text
     assert classes_of_heads(rows[2:], "x") == []
 
 
@@ -40,36 +38,17 @@ def test_costliest_head_must_be_beyond_chance():
 
 
 def test_constant_heads_need_both_ablations_to_be_certain():
-    zero, mean = ablated("a", 0.2), ablated("a", 0.0, "redundant", mode="mean")
+    zero, mean = ablated("a", 0.2), ablated("a", 0.0, "not needed alone", mode="mean")
     (finding,) = ablation_modes_differ([zero, mean], "x")
     assert "What 1 head adds for the model is a constant: a costs 20.0 points" in finding.text
     assert ablation_modes_differ([zero, {**mean, "class_is_certain": False}], "x") == []
     assert ablation_modes_differ([zero], "x") == []
+    other = ablated("a", 0.3, mode="resample")
+    assert ablation_modes_differ([zero, mean, other], "x") == [], "what it puts out for another example is missed"
+    assert ablation_modes_differ([zero, mean, {**mean, "mode": "resample"}], "x")
 
 
-def atlas(head, role, flip) -> Row:
-    evidence = {"carry_flip": figure(flip, 1000), "carry_excess": figure(0.05, 287), "moves": flip > 0.05}
-    evidence |= {"same_column": {**figure(0.9, 2000), "uniform": 0.25}, "carry_source": None, "drop": figure(0.1)}
-    return row("atlas", "role", {"n": 2000}, variable="carry", head=head, role=role, **evidence)
-
-
-def test_carry_heads_are_named_or_it_is_said_that_there_is_none():
-    rows = [atlas("decoder.1.cross.1", "carry head", 0.47), atlas("encoder.0.self.0", "redundant", 0.0)]
-    (finding,) = variable_heads(rows, "x")
-    assert finding.text.startswith("decoder.1.cross.1 carries the carry.") and finding.figure == "47.0 %"
-    assert "47.00 % (95 % interval 44.00 to 50.00 %, n = 1,000)" in finding.text
-    (none,) = variable_heads([atlas("a", "other", 0.03), *rows[1:]], "x")
-    assert none.text.startswith("No single head was found") and "a, moves it in 3.00 %" in none.text
-    (half,) = variable_heads([atlas("a", "other", 0.35), *rows[1:]], "x")
-    assert half.text.startswith("a moves the carry in 35.00 %") and "is not shown" in half.text
-    assert aligned_heads(rows, "x") == []
-    assert "25.0 %" in aligned_heads([atlas("a", "aligner", 0)], "x")[0].text
-
-
-def test_noisy_control_gradient_rankings_and_repairs():
-    control = row("interchange", "carry_flip", figure(0.2, 100), head="none", variable="carry")
-    assert "Read the carry figures with care" in control_of_interchange([control], "x")[0].text
-    assert control_of_interchange([{**control, "value": 0.0}], "x") == []
+def test_gradient_rankings_and_repairs():
     agrees = row("gradient", "rank_correlation", {"value": -0.35, "n": 24}, compared_with="exact_match_drop")
     assert gradient_agrees([agrees], "x")[0].figure == "ρ = −0.35"
     assert gradient_agrees([{**agrees, "compared_with": "loss_rise"}], "x") == []
@@ -103,14 +82,3 @@ def test_a_measure_that_is_no_share_has_no_class_but_a_costliest_head():
     by_resampling = {**number, "p_holm": None}
     assert costliest_head([by_resampling], "x") and not costliest_head([{**by_resampling, "interval": [-1, 1]}], "x")
     assert costliest_head([{**number, "interval": None}], "x") == [], "one example alone"
-
-
-def test_every_variable_has_its_own_sentences():
-    other = {
-        **atlas("a", "other", 0.01),
-        "variable": "borrow",
-        "borrow_flip": figure(0.01),
-        "borrow_excess": figure(0),
-    }
-    first, second = variable_heads([atlas("b", "carry head", 0.5), other], "x")
-    assert first.text.startswith("b carries the carry.") and "bring the borrow to the answer" in second.text

@@ -58,7 +58,10 @@ def test_page_holds_what_the_rows_say(page, study):
     groups = [group["group"] for group in data["heads"]["layers"]]
     assert groups == ["encoder self", "decoder self", "decoder cross"]
     keys = {measure["key"] for measure in data["heads"]["measures"]}
-    assert {"drop_zero", "drop_mean", "drop_resample", "same_column", "carry_source", "carry_flip", "shapley"} <= keys
+    assert {"drop_zero", "drop_mean", "drop_resample", "same_column", "carry_source", "shapley"} <= keys
+    assert {"carry_flip", "carry_moved", "carry_recovered", "carry_false_flip", "carry_errors"} <= keys
+    assert all(head.count(".") == 3 for measure in data["heads"]["measures"] for head in measure["values"])
+    assert "excess" not in page and "p (Holm)" not in page
     toggles = json.loads((study / "heads" / "results" / "toggles.json").read_text())
     for row in toggles:
         example = next(e for e in data["heads"]["examples"] if e["key"] == str(row["example"]))
@@ -279,6 +282,23 @@ def test_heads_beside_the_results_of_a_run_are_found_and_named(study, tmp_path):
     assert found.studied.name == run.name and found.heads.path == "runs/addition-tiny-0"
     assert "runs/addition-tiny-0/results/atlas.json" in render_html(found)
     assert '<section id="heads"' in render_html(read_study(run)), "and in a report of that run alone"
+
+
+def test_heads_of_several_seeds_are_drawn_side_by_side(study, tmp_path):
+    folder = shutil.copytree(study, tmp_path / "study")
+    for name in ("heads-1", "heads-10", "heads-2"):
+        shutil.copytree(folder / "heads" / "results", folder / name / "results")
+    found = read_study(folder)
+    assert list(found.heads_by_run) == ["addition-tiny-0", "heads-1", "heads-2", "heads-10"]
+    assert found.heads.path == "heads" and "atlas_by_seed" not in found.figures
+    html, markdown = write_report(folder)
+    assert (folder / "figures" / "atlas_by_seed.png").stat().st_size > 0
+    assert "The atlas of every seed" in html.read_text() and "figures/atlas_by_seed.png" in markdown.read_text()
+    assert "of 4 seeds" in markdown.read_text() and "heads-2/results/atlas.json" in html.read_text()
+    again = html.read_text()
+    write_report(folder)
+    assert html.read_text() == again
+    assert "of every seed" not in render_markdown(read_study(study))
 
 
 def test_lengths_that_only_some_cells_reached_keep_their_order(study, tmp_path):
