@@ -23,6 +23,8 @@ def work():
     second = first + 1
     return ((first * second).cumsum(0) + second).sum()
 
+for _ in range(10):  # the heap grows to what the work needs; how many pages that takes is up to the system
+    work()
 before = pages()
 for _ in range(200):
     work()
