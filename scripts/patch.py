@@ -2,23 +2,19 @@
 
 headcount patch runs/addition
 headcount patch runs/addition --sites "decoder.*.cross.*" --sites "encoder.0.residual@column" --pairs minimal
-headcount patch runs/addition --sites "decoder.*.cross.*@left" --freeze "decoder.*.mlp" --complements
+headcount patch runs/addition --sites "decoder.*.cross.*@left" --freeze "decoder.*.mlp" --pairs minimal
 headcount patch gpt2 --pairs pairs.jsonl --sites "decoder.*.self.*" --sites "decoder.5.residual@position(-1)"
 """
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ..records.progress import progress_bar, say
 from .whole_numbers import whole_number
 
-
-if TYPE_CHECKING:
-    from ..analysis.interventions.sets import SiteSet
-    from ..modeling.modeling_headcount import HeadcountPreTrainedModel
 
 GOES_ON = "nothing was written; the same command can be given again"
 
@@ -57,7 +53,7 @@ def main(
     """Swap what sites put out between the two problems of counterfactual pairs, and see what moves."""
     from ..analysis.circuits.swap import swap_rows, swap_sets
     from ..analysis.heads.run_data import load_pairs
-    from ..analysis.interventions.sets import find_set
+    from ..analysis.interventions.sets import find_frozen, find_sets
     from ..reports.tables.pairs import pair_text
     from ..reports.tables.swaps import swap_text
     from ..trainers.trained_run import load_run
@@ -80,10 +76,10 @@ def main(
         if unknown is not None:
             raise ValueError(f"--pairs {unknown!r} is not known; expected one of {', '.join(kinds)}.")
         known = load_pairs(run, name, rows, tuple(dict.fromkeys(pairs)) if pairs else tuple(kinds))
-        frozen = tuple(site for each in freeze or () for site in find_set(run.model, each).sites)
+        frozen = find_frozen(run.model, freeze or ())
         found = []
         for kind, own in known.items():
-            sets = named_sets(run.model, sites, complements) if sites else swap_sets(run.model, own)
+            sets = find_sets(run.model, sites, complements) if sites else swap_sets(run.model, own)
             found += swap_rows(run.model, own, sets, frozen, progress_bar(f"{kind} pairs"))
         kept(output, found)
     except (ValueError, RuntimeError) as error:
@@ -120,10 +116,3 @@ def chosen_variable(task: str, known: list[str], wanted: str | None) -> str:
     if wanted is not None and wanted not in known:
         raise ValueError(f"--variable {wanted!r} is not known; expected one of {', '.join(known)}.")
     return wanted or known[0]
-
-
-def named_sets(model: "HeadcountPreTrainedModel", names: list[str], complements: bool) -> "list[SiteSet]":
-    from ..analysis.interventions.sets import find_sets, with_complements
-
-    found = find_sets(model, names)
-    return with_complements(model, found) if complements else found

@@ -20,7 +20,7 @@ from ..interventions.batches import Batches, as_batches, with_answers
 from ..interventions.intervention import Intervention
 from ..interventions.measures import Metric, answer_margin
 from ..interventions.plan import Outcomes, Progress, RoleFinders
-from ..interventions.sets import SetName, find_set, find_sets, with_complements
+from ..interventions.sets import SetName, find_frozen, find_sets
 from ..interventions.sweep import sweep
 
 
@@ -76,9 +76,8 @@ def interchange(
         `answer_flip`, the share of examples on which the source's answer has the larger logit. The site `none` is the
         control without any intervention; `size` is how many sites are changed.
     """
-    sets = find_sets(model, sites)
-    kept = tuple(site for each in frozen for site in find_set(model, each).sites)
-    wanted = [each.swapped("source", kept) for each in (with_complements(model, sets) if complements else sets)]
+    kept = find_frozen(model, frozen)
+    wanted = [each.swapped("source", kept) for each in find_sets(model, sites, complements)]
     base, source = as_batches(base), as_batches(source)
     if answers is not None:
         if metric is not None:

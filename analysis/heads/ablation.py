@@ -29,7 +29,7 @@ from ..interventions.batches import Batches
 from ..interventions.intervention import one_at_a_time
 from ..interventions.measures import Metric, is_sequence_model
 from ..interventions.plan import Outcomes, Progress
-from ..interventions.sets import SetName, SiteSet, find_sets, with_complements
+from ..interventions.sets import SetName, SiteSet, find_sets
 from ..interventions.sweep import sweep
 
 
@@ -104,8 +104,7 @@ def ablate(
     elif heads is not None:
         raise ValueError("heads and sets are both given; expected one of them.")
     else:
-        found = find_sets(model, sets)
-        found = with_complements(model, found) if complements else found
+        found = find_sets(model, sets, complements)
     rows: Rows = []
     for name in modes:
         outcomes = sweep(

@@ -47,6 +47,10 @@ class Intervention:
             raise ValueError(f"{shared.pop()} is changed and frozen; expected frozen sites in other modules.")
         if len({*sites, *frozen}) < len(sites) + len(frozen):
             raise ValueError(f"the sites of an intervention: {', '.join(self.touched)}; expected each of them once.")
+        whole = {site.place for site in self.touched if site.role is None}
+        within = next((site for site in self.touched if site.role is not None and site.place in whole), None)
+        if within is not None:
+            raise ValueError(f"{within} is a part of {within.place}, which is named, too; expected one of them.")
         if frozen and not sites:
             raise ValueError("sites are frozen, but none is changed; expected one whose effect they keep out.")
         if self.replacement not in REPLACEMENTS:

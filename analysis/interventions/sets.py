@@ -50,6 +50,11 @@ def find_set(model: PreTrainedModel, wanted: SetName) -> SiteSet:
         if wanted.startswith(ALL_BUT):
             name = wanted.removeprefix(ALL_BUT)
             named = tuple(site for site in find_set(model, name).sites if site.kind != "residual")
+            if not named or any(site.role is not None for site in named):
+                raise ValueError(
+                    f"{wanted!r} has no meaning, because {name} names residual states alone, or some tokens only; "
+                    "expected heads or feed-forward sublayers at all tokens."
+                )
             found = complement(model, SiteSet(name, named))
             if found is None:
                 raise ValueError(f"{wanted!r} leaves nothing; expected a set that has others beside it.")
@@ -58,6 +63,8 @@ def find_set(model: PreTrainedModel, wanted: SetName) -> SiteSet:
     if isinstance(wanted, tuple) and len(wanted) == 2 and all(isinstance(part, int) for part in wanted):
         (site,) = as_sites(model, [cast(tuple[int, int], wanted)])
         return SiteSet(str(site), (site,))
+    if isinstance(wanted, bytes) or not isinstance(wanted, Iterable):
+        raise TypeError(f"a set is {wanted!r}; expected a name such as 'decoder.0.mlp', a pattern or a list of names.")
     each = [find_set(model, one) for one in cast(Iterable[HeadName], wanted)]
     if not each:
         raise ValueError("a set has no sites; expected at least one, such as 'decoder.0.mlp'.")
@@ -65,13 +72,34 @@ def find_set(model: PreTrainedModel, wanted: SetName) -> SiteSet:
     return SiteSet(AND.join(own.name for own in each), members)
 
 
-def find_sets(model: PreTrainedModel, wanted: Iterable[SetName]) -> list[SiteSet]:
+def find_sets(model: PreTrainedModel, wanted: Iterable[SetName], complements: bool = False) -> list[SiteSet]:
+    """Some sets, each once, and beside each its complement if asked for."""
     if isinstance(wanted, str):
         raise TypeError(f"sets is the string {wanted!r}, expected a list such as [{wanted!r}].")
+    if not isinstance(wanted, Iterable):
+        raise TypeError(f"sets is {wanted!r}; expected a list such as ['decoder.0.mlp'].")
     found = [find_set(model, each) for each in wanted]
     if not found:
         raise ValueError("there are no sites; expected at least one set of them, such as 'decoder.0.mlp'.")
-    return found
+    names = [each.name for each in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"the set {twice!r} is named twice; expected every set once.")
+    if not complements:
+        return found
+    if all(complement(model, each) is None for each in found):
+        raise ValueError(
+            f"complements have no effect: {', '.join(names)} leave nothing, or are residual states or some tokens "
+            "only; expected heads or feed-forward sublayers that have others beside them."
+        )
+    return with_complements(model, found)
+
+
+def find_frozen(model: PreTrainedModel, wanted: Iterable[SetName]) -> tuple[Site, ...]:
+    """All sites of the sets that are frozen; there may be none."""
+    chosen = wanted if isinstance(wanted, str) else list(wanted)
+    sites_of_each = [each.sites for each in find_sets(model, chosen)] if chosen else []
+    return tuple(dict.fromkeys(site for own in sites_of_each for site in own))
 
 
 def complement(model: PreTrainedModel, given: SiteSet) -> SiteSet | None:
