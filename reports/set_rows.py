@@ -35,6 +35,15 @@ def complement_of(name: str) -> str:
     return ALL_BUT + name
 
 
+def others_words(name: str) -> str:
+    """What the complement of a set is: heads stand beside heads, sublayers beside sublayers.
+
+    >>> others_words("decoder.0.cross.*"), others_words("encoder.*.mlp")
+    ('all other heads', 'all other feed-forward sublayers')
+    """
+    return "all other feed-forward sublayers" if ".mlp" in name else "all other heads"
+
+
 def is_set(row: Row) -> bool:
     """Several sites, named for what they are, not for what they leave."""
     return row["size"] > 1 and not is_complement(row["site"])

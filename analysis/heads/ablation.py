@@ -83,7 +83,7 @@ def ablate(
         heads: some heads only, by name or, where that says enough, as `(layer, head)`.
         sets: instead of heads one at a time, sets that are ablated together: each a pattern such as
             `decoder.*.cross.*`, or a list of names; feed-forward sublayers and residuals are sites, too.
-        complements: beside each set, everything but it.
+        complements: beside each set, all other heads (of feed-forward sublayers: all others of these).
         run: called as `run(model, batch)` instead of `model(**batch)`, for example a generation; its result goes to
             the metric.
         runner: a name from `RUNNERS`; without it, the first that suits. All give the same.

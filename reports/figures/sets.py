@@ -32,11 +32,12 @@ class Series:
 
 
 MODE_STYLES = {"zero": ("#0072B2", "o"), "mean": ("#E69F00", "s"), "resample": ("#D55E00", "D")}
+OTHERS = "all others: of heads, every other head; of feed-forward sublayers, every other one of these"
 MODE_WORDS = {"zero": "set to zero", "mean": "set to its mean", "resample": "from another example"}
 
 
 def draw_sets(rows: Rows) -> Figure | None:
-    """Share still right without each set, and without everything else, for every way of ablation."""
+    """Share still right without each set, and without all others, for every way of ablation."""
     found = joint_drops(rows)
     names = [name for name in found if not is_complement(name)]
     if not names:
@@ -53,12 +54,12 @@ def draw_sets(rows: Rows) -> Figure | None:
     example = next(iter(found[names[0]].values()))
     sizes = {name: next(iter(own.values()))["size"] for name, own in found.items()}
     figure, axes = _pair_of_panels(names, sizes, series)
-    for each, title in zip(axes, ("without the set", "without everything else"), strict=True):
+    for each, title in zip(axes, ("without the set", "without all others"), strict=True):
         each.axvline(100 * example["intact"]["value"], color="#666666", linewidth=0.9, linestyle="--")
         each.set_title(title, fontsize=9)
         each.set_xlabel("share still right (%)", fontsize=8)
     intact = f"dashed: intact model, {100 * example['intact']['value']:.2f} %; n = {example['n']:,}"
-    figure.supxlabel(f"{intact}; lines: 95 % intervals", fontsize=8)
+    figure.supxlabel(f"{intact}; lines: 95 % intervals\n{OTHERS}", fontsize=8)
     return figure
 
 
@@ -91,11 +92,11 @@ def draw_swaps(rows: Rows) -> Figure | None:
     series = [each for each in series if each.figures]
     sizes = {site: row["size"] for site, row in wanted.items()}
     figure, axes = _pair_of_panels(names, sizes, series, height=0.4)
-    for each, title in zip(axes, ("the set is swapped", "everything else is swapped"), strict=True):
+    for each, title in zip(axes, ("the set is swapped", "all others are swapped"), strict=True):
         each.set_title(title, fontsize=9)
         each.set_xlabel("% of pairs; of logits, % of the way", fontsize=8)
     counts = " and ".join(f"{own[0]['n']:,} {kind} pairs" for kind, own in _kinds(minimal, control) if own)
-    figure.supxlabel(f"{counts}; lines: 95 % intervals", fontsize=8)
+    figure.supxlabel(f"{counts}; lines: 95 % intervals\n{OTHERS}", fontsize=8)
     return figure
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ...records.rows import Row, Rows, select, values_of
 from ..head_rows import modes_of, whole_drops
-from ..set_rows import complement_of, joint_drops, members, more_per_site
+from ..set_rows import complement_of, joint_drops, members, more_per_site, others_words
 from ..study import Part
 from ..wording import Finding, apart, counted, listed, percent, points, share
 
@@ -56,7 +56,7 @@ def redundant_sets(heads: Part) -> list[Finding]:
         size = next(iter(own.values()))["size"]
         text = (
             f"As a set, {name} ({size} sites) is redundant on this data: without all of it {words} are right; without "
-            f"everything else {others}."
+            f"{others_words(name)} {others}."
         )
         found.append(Finding(f"{size} sites", text, heads.source("sets")))
     return found

@@ -14,6 +14,7 @@ from ..set_rows import (
     is_set,
     members,
     more_per_site,
+    others_words,
     swaps,
     typical_words,
 )
@@ -145,30 +146,48 @@ def _value(row: Row) -> float:
 
 
 def ways_of_a_variable(rows: Rows, source: str) -> list[Finding]:
-    """Whether a set of heads is the only way of a variable: what everything else moves stands beside it."""
+    """Whether a set is the only one that moves a variable: what all others move stands beside it.
+
+    That both move it does not make two ways of them: sites that come after each other on one way both do.
+    """
     found = []
     for name in values_of(rows, "variable"):
         flips = swaps(select(rows, variable=name), f"{name}_flip")
         pairs = [(row, flips[complement_of(site)]) for site, row in flips.items() if complement_of(site) in flips]
         both = [(own, rest) for own, rest in pairs if min(own["interval"][0], rest["interval"][0]) > MOVES]
         both.sort(key=lambda pair: -min(pair[0]["value"], pair[1]["value"]))
+        both = _once(both, list(flips))
         if both:
             each = "; ".join(
-                f"{own['site']} {_move(own)} it in {share(own)} of pairs, everything but it in {share(rest)}"
+                f"{own['site']} {_move(own)} it in {share(own)} of pairs, {others_words(own['site'])} in {share(rest)}"
                 for own, rest in both[:MOST]
             )
-            text = f"There is more than one way for the {name}: {each}."
-            found.append(Finding(f"{len(both)} of {len(pairs)} sets", text, source))
+            text = (
+                f"None of these sets is the only one that moves the {name}: {each}. That does not make two ways of "
+                "them: sites that come after each other on one way both move it. Swap the others with the set frozen "
+                "to tell."
+            )
+            found.append(Finding(counted(len(both), "set"), text, source))
         only_way = [
             (own, rest) for own, rest in pairs if own["interval"][0] > NEARLY_ALL and rest["interval"][1] < MOVES
         ]
         for own, rest in sorted(only_way, key=lambda pair: pair[0]["size"])[:1]:
             text = (
                 f"The {name} passes through {own['site']} ({own['size']} sites): swapped together they move it in "
-                f"{share(own)} of pairs, everything but them in {share(rest)}."
+                f"{share(own)} of pairs, {others_words(own['site'])} in {share(rest)}."
             )
             found.append(Finding(percent(own["value"], 1), text, source))
     return found
+
+
+def _once(pairs: list[tuple[Row, Row]], known: list[str]) -> list[tuple[Row, Row]]:
+    """Each set and its complement once, also where the complement is a set with a name of its own."""
+    single = [site for site in known if "*" not in site and "@" not in site]
+    found: dict[frozenset, tuple[Row, Row]] = {}
+    for own, rest in pairs:
+        sides = [frozenset(members(row["site"], single)) or row["site"] for row in (own, rest)]
+        found.setdefault(frozenset(sides), (own, rest))
+    return list(found.values())
 
 
 def _move(row: Row) -> str:

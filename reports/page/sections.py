@@ -18,8 +18,8 @@ from . import charts
 HEAD_FIGURES = {
     "atlas": "Atlas: what every head and feed-forward sublayer is, tested alone, and the evidence.",
     "signature": "Error signature: how labels are wrong if a site, or a whole set, is resampled.",
-    "sets": "Sets switched off together: what is still right without the set, and without everything else.",
-    "interchange": "Sets swapped together: what the set moves, and what everything else moves.",
+    "sets": "Sets switched off together: what is still right without the set, and without all others.",
+    "interchange": "Sets swapped together: what the set moves, and what all others move.",
     "selection": "How many sites it takes: the best set of each size on data it was not chosen on, and random sets.",
     "specialization": "What every head attends to; in brackets, a head without preference.",
     "subsets": "All subsets of heads: how far each ranking is from the best.",

@@ -65,7 +65,7 @@ def _evidence(atlas: Rows, head: str) -> dict[str, str]:
 
 
 def sets_together(heads: Part) -> list[Table]:
-    """Share still right without each set, and without everything else."""
+    """Share still right without each set, and without all others."""
     found = joint_drops(heads.get("sets"))
     modes = values_of(heads.get("sets"), "mode")
     rows = []
@@ -92,7 +92,7 @@ def sets_together(heads: Part) -> list[Table]:
 
 
 def sets_swapped(heads: Part) -> list[Table]:
-    """What sets move on every kind of pairs, and what everything else moves."""
+    """What sets move on every kind of pairs, and what all others move."""
     interchange = heads.get("interchange")
     if not interchange:
         return []

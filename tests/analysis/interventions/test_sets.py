@@ -51,19 +51,21 @@ def test_a_set_that_does_not_exist_is_one_sentence(model):
     with pytest.raises(TypeError, match="sets is 5; expected a list"):
         find_sets(model, 5)
     for strange in (3, None, b"decoder.0.mlp"):
-        with pytest.raises(TypeError, match="a set is .*; expected a name such as 'decoder.0.mlp'"):
+        with pytest.raises(TypeError, match=r"a set is .*; expected a name such as 'decoder.0.mlp'"):
             find_sets(model, [strange])
     with pytest.raises(ValueError, match=r"the set 'decoder.0.mlp' is named twice; expected every set once"):
         find_sets(model, ["decoder.0.mlp", "*.mlp", "decoder.0.mlp"])
     for alone in ("encoder.0.residual", "decoder.0.cross.0@position(1)"):
-        with pytest.raises(ValueError, match="has no meaning, because .* names residual states alone, or some tokens"):
+        with pytest.raises(
+            ValueError, match=r"has no meaning, because .* names residual states alone, or some tokens"
+        ):
             find_set(model, f"all but {alone}")
 
 
 def test_complements_that_do_not_exist_are_refused_and_not_left_out(model):
     for alone in ("encoder.0.residual", "decoder.*.cross.*@position(1)", "*.mlp"):
         with pytest.raises(
-            ValueError, match="complements have no effect: .* expected heads or feed-forward sublayers"
+            ValueError, match=r"complements have no effect: .* expected heads or feed-forward sublayers"
         ):
             find_sets(model, [alone], complements=True)
     found = find_sets(model, ["encoder.*.mlp", "encoder.0.residual"], complements=True)
@@ -73,7 +75,7 @@ def test_complements_that_do_not_exist_are_refused_and_not_left_out(model):
 def test_frozen_sites_are_named_like_sets_and_may_overlap(model):
     assert find_frozen(model, []) == ()
     assert find_frozen(model, ["*.mlp", "decoder.0.mlp"]) == find_set(model, "*.mlp").sites
-    with pytest.raises(TypeError, match="is the string 'decoder.0.mlp', expected a list"):
+    with pytest.raises(TypeError, match=r"is the string 'decoder.0.mlp', expected a list"):
         find_frozen(model, "decoder.0.mlp")
 
 

@@ -56,7 +56,7 @@ def test_a_set_is_redundant_only_in_every_mode_for_certain_and_with_its_compleme
 
     (finding,) = redundant_sets(Part("", {"sets": rows()}))
     assert finding.text.startswith("As a set, decoder.0.self.* (4 sites) is redundant on this data")
-    assert "without everything else 0 % set to zero" in finding.text
+    assert "without all other heads 0 % set to zero" in finding.text
     assert redundant_sets(Part("", {"sets": rows(certain=False)})) == []
     assert redundant_sets(Part("", {"sets": rows()[:2]})) == [], "its complement was not tested"
 

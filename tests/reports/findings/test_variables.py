@@ -84,7 +84,15 @@ def test_a_set_is_compared_with_the_best_of_its_own_members():
 def test_a_set_is_the_only_way_only_if_its_complement_moves_nothing():
     name = "decoder.0.cross.*"
     (both,) = ways_of_a_variable(swapped({name: (4, 0.65), f"all but {name}": (20, 0.87)}), "x")
-    assert "more than one way" in both.text and "65.00 %" in both.text and "87.00 %" in both.text
+    assert both.text.startswith(
+        "None of these sets is the only one that moves the carry: decoder.0.cross.* move it in"
+    )
+    assert "65.00 %" in both.text and "all other heads in 87.00 %" in both.text
+    assert "does not make two ways of them" in both.text, "sites that follow each other both move it"
+    mirrored = {"encoder.0.mlp": (1, 0.2), "decoder.0.mlp": (1, 0.2), "encoder.*.mlp": (1, 0.5)}
+    mirrored |= {"all but encoder.*.mlp": (1, 0.9), "decoder.*.mlp": (1, 0.9), "all but decoder.*.mlp": (1, 0.5)}
+    (once,) = ways_of_a_variable(swapped(mirrored), "x")
+    assert once.figure == "1 set" and "all other feed-forward sublayers in 90.00 %" in once.text
     (through,) = ways_of_a_variable(swapped({name: (4, 1.0), f"all but {name}": (20, 0.0)}), "x")
     assert through.text.startswith("The carry passes through decoder.0.cross.* (4 sites)")
     assert ways_of_a_variable(swapped({name: (4, 1.0)}), "x") == [], "the complement was not tested"
