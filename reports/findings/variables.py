@@ -182,7 +182,7 @@ def ways_of_a_variable(rows: Rows, source: str) -> list[Finding]:
 
 def _once(pairs: list[tuple[Row, Row]], known: list[str]) -> list[tuple[Row, Row]]:
     """Each set and its complement once, also where the complement is a set with a name of its own."""
-    single = [site for site in known if "*" not in site and "@" not in site]
+    single = [site for site in known if "*" not in site and "@" not in site and site != NO_SITE]
     found: dict[frozenset, tuple[Row, Row]] = {}
     for own, rest in pairs:
         sides = [frozenset(members(row["site"], single)) or row["site"] for row in (own, rest)]

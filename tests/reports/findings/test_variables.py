@@ -89,7 +89,7 @@ def test_a_set_is_the_only_way_only_if_its_complement_moves_nothing():
     )
     assert "65.00 %" in both.text and "all other heads in 87.00 %" in both.text
     assert "does not make two ways of them" in both.text, "sites that follow each other both move it"
-    mirrored = {"encoder.0.mlp": (1, 0.2), "decoder.0.mlp": (1, 0.2), "encoder.*.mlp": (1, 0.5)}
+    mirrored = {"none": (0, 0.0), "encoder.0.mlp": (1, 0.2), "decoder.0.mlp": (1, 0.2), "encoder.*.mlp": (1, 0.5)}
     mirrored |= {"all but encoder.*.mlp": (1, 0.9), "decoder.*.mlp": (1, 0.9), "all but decoder.*.mlp": (1, 0.5)}
     (once,) = ways_of_a_variable(swapped(mirrored), "x")
     assert once.figure == "1 set" and "all other feed-forward sublayers in 90.00 %" in once.text
