@@ -80,6 +80,10 @@ class Corpus(Generic[P]):
                 f"{paths[0]} holds no rows of {self.task.name} ({reason}); write the folder again."
             ) from error
 
+    def rng(self, purpose: str) -> np.random.Generator:
+        """Random numbers of the seed for one purpose, the same for every model."""
+        return np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.options.seed, *purpose.encode()])))
+
     def sample(self, split: str, n: int) -> P:
         """At most `n` examples of a split, for studies that look at a trained model."""
         return self.problems(split)[:n]
@@ -126,10 +130,8 @@ class Corpus(Generic[P]):
 
     def _draw(self, split: str, rows: int, taken: KeySet, remember: bool) -> P:
         """`rows` problems of mixed lengths that are not in `taken`; with `remember`, none of them twice."""
-        entropy = np.random.SeedSequence([self.options.seed, *split.encode()])
-        rng = np.random.Generator(np.random.PCG64(entropy))
+        rng, missing = self.rng(split), rows
         found: list[P] = []
-        missing = rows
         for _ in range(MOST_ROUNDS):
             drawn = self.task.problems(self.options, rng, missing + missing // 8 + 16)
             keys = self.keys(drawn)

@@ -94,7 +94,8 @@ class PlacesNearby:
             return self.roles.where(name, index)
         if index is not None:
             raise ValueError(f"@{name} follows each pair; expected it without ({index}).")
-        return self.roles.index == (self.index + distances[name])[:, None]
+        place = self.index + distances[name]
+        return (self.roles.index == place[:, None]) & (place >= 0)[:, None]  # below the first, there is none
 
 
 def tensors(arrays: dict[str, NDArray]) -> dict[str, Tensor]:

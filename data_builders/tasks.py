@@ -108,6 +108,10 @@ class Variable:
         default_factory=dict
     )  # kinds of `Task.pairs` -> what they are; "minimal" first
     errors: "ErrorSignature | None" = None
+    # Of problems: its value at every place, (N, places); NOT_A_PLACE where a problem has no such place.
+    values: Callable[[Any], NDArray[np.int64]] | None = None
+    # Of problems, places (N,) and values (N,): what `solve` would give if it had these values there.
+    answers: Callable[[Any, NDArray[np.int64], NDArray[np.int64]], NDArray] | None = None
 
 
 @dataclass(frozen=True)
@@ -305,8 +309,16 @@ class Task(Generic[P]):
 
     def pairs(self, variable: str, corpus: "Corpus[P]", kind: str = "minimal") -> Pairs[P]:
         """Pairs of problems that training has not seen, of one of the variable's `pair_kinds`."""
-        raise ValueError(
-            f"the task {self.name} has no pairs for {variable!r}; expected one of: {', '.join(self.variables)}."
+        from .counterfactuals import ANY_PAIRS, draw_counterfactuals
+
+        found = self.variables.get(variable)
+        if found is None or found.values is None or kind not in ANY_PAIRS:
+            raise ValueError(
+                f"the task {self.name} has no {kind} pairs for {variable!r}; expected one of its variables "
+                f"({', '.join(self.variables) or 'none'}) and a kind of its pairs."
+            )
+        return draw_counterfactuals(
+            self, variable, corpus.problems("test"), corpus.rng(f"pairs/{variable}/{kind}"), kind
         )
 
     def trained_lengths(self, options: Any) -> tuple[int, int]:

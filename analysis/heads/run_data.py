@@ -17,7 +17,7 @@ def load_study_data(run: TrainedRun, rows: int) -> StudyData:
     """Examples of the test data, the ones to show, and pairs for every variable of the task, where there are any."""
     examples = load_examples(run, "test", rows)
     variables = run.recipe.the_task.variables if "pairs" in run.corpus.sizes() else {}
-    pairs = {name: load_pairs(run, name, rows) for name in variables}
+    pairs = {name: load_pairs(run, name, rows) for name, about in variables.items() if "minimal" in about.pair_kinds}
     return StudyData(examples, choose_shown(run.model, examples), pairs)
 
 

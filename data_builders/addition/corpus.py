@@ -223,9 +223,6 @@ class AdditionCorpus(Corpus[AdditionProblems]):
             GroupSource(group, width, options.digits, options.ordered, seed) for group, width in group_sizes(options)
         ]
 
-    def rng(self, purpose: str) -> np.random.Generator:
-        return np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.options.seed, *purpose.encode()])))
-
 
 def share_by_group(total: int, sources: list, part: int) -> list[int]:
     """Rows per source: equal shares for the carry groups, and within a group equal shares for its widths."""

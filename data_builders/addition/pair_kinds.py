@@ -52,7 +52,7 @@ def drawn_with_corpus(corpus: "AdditionCorpus", kind: str) -> Drawn:
     return base[rows], source[rows], describe_pairs(base, source)["column"][rows]
 
 
-def with_carry(problems: AdditionProblems, column: NDArray[np.int64], carry: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def with_carry(problems: AdditionProblems, column: NDArray[np.int64], carry: NDArray) -> NDArray[np.uint8]:
     """The digits of the sums, units first, with this carry out of a column; columns above go on from there."""
     found = solve(problems.a, problems.b)
     digits, incoming = found.sum.copy(), carry.astype(np.uint8)

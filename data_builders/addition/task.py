@@ -12,7 +12,7 @@ from ..built_in import BuiltIn
 from ..card_examples import Example, PublishedModel
 from ..corpus import Corpus
 from ..option_checks import check_shares
-from ..tasks import NOT_A_PLACE, ErrorSignature, LengthStudy, Pairs, Relation, Roles, Study, Task, Variable
+from ..tasks import NOT_A_PLACE, LengthStudy, Pairs, Relation, Roles, Study, Task
 from ..vocabulary import EOS, Vocabulary, Written
 from .card_examples import addition_examples
 from .carry_groups import NINES, name_groups, sample_addition, shorten_one_operand
@@ -21,9 +21,10 @@ from .columns import AdditionProblems, solve
 from .corpus import AdditionCorpus
 from .long_problems import PROBLEM_CLASSES
 from .options import AdditionOptions
-from .pair_kinds import PAIR_KINDS, carry_pairs
+from .pair_kinds import carry_pairs
 from .text import addition_texts
 from .texts import TEXTS
+from .variables import VARIABLES
 
 
 VOCABULARY = Vocabulary(tuple("0123456789+="), answer_mark="=")
@@ -70,16 +71,7 @@ class Addition(Task[AdditionProblems]):
         ),
         "operator": Relation("the plus sign", ("operator",)),
     }
-    variables = {
-        "carry": Variable(
-            "the carry out of a column",
-            place="column",
-            near={"left": 1, "right": -1},
-            shows_at="left",
-            pair_kinds=PAIR_KINDS,
-            errors=ErrorSignature("off by exactly one, as with a carry too many or too few", (1, 9), 10, 1),
-        )
-    }
+    variables = VARIABLES
     role_letters = {"first": "a", "second": "b", "answer": "y"}
     format_options = ("answer_order", "zero_pad")
     place_zero = "last"
@@ -152,7 +144,7 @@ class Addition(Task[AdditionProblems]):
         return AdditionCorpus(self, options)
 
     def pairs(self, variable: str, corpus: Corpus[AdditionProblems], kind: str = "minimal") -> Pairs[AdditionProblems]:
-        if variable not in self.variables or not isinstance(corpus, AdditionCorpus):
+        if self.variables.get(variable) is not VARIABLES["carry"] or not isinstance(corpus, AdditionCorpus):
             return super().pairs(variable, corpus, kind)
         return carry_pairs(corpus, kind)
 

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from ..card_examples import Example, PublishedModel
 from ..corpus import Corpus
+from ..counterfactuals import ANY_PAIRS
 from ..option_checks import check_flag
-from ..tasks import Contrast, LengthStudy, Study, Task
+from ..tasks import NOT_A_PLACE, Contrast, LengthStudy, Study, Task, Variable
 from ..vocabulary import Vocabulary, Written
 from .card_examples import sortedness_examples
 from .corpus import SortednessCorpus, draw_untaken
@@ -45,6 +46,22 @@ class SortednessStream:
         check_flag("training.curriculum", self.curriculum)
 
 
+def falls(problems: SortednessProblems) -> NDArray[np.int64]:
+    """(N, L): 1 where a value is smaller than the one before it; the first has none before it."""
+    found = np.full(problems.values.shape, NOT_A_PLACE)
+    found[:, 1:] = problems.values[:, 1:] < problems.values[:, :-1]
+    return np.where(np.arange(found.shape[1]) < problems.length[:, None], found, NOT_A_PLACE)
+
+
+def label_with_fall(
+    problems: SortednessProblems, place: NDArray[np.int64], value: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The labels if there were a fall at a place, or none."""
+    found = falls(problems)
+    found[np.arange(len(found)), place] = value
+    return np.asarray(~(found == 1).any(-1), np.int64)
+
+
 class Sortedness(Task[SortednessProblems]):
     name = "sortedness"
     kind = "label"
@@ -55,6 +72,17 @@ class Sortedness(Task[SortednessProblems]):
     classes = {name: says for name, says in KINDS.items() if name != "sorted"}
     hardest = ("swap", "move", "shuffle")
     labels = ("unsorted", "sorted")
+    variables = {
+        "violation": Variable(
+            "whether a value is smaller than the one before it",
+            place="value",
+            near={"before": -1},
+            shows_at="value",
+            pair_kinds=ANY_PAIRS,
+            values=falls,
+            answers=label_with_fall,
+        )
+    }
     length_study = LengthStudy(
         recipe="length-study",
         lengths=(*range(8, 17), 32, 64, 128, 256, 512, 1024, 4096),
@@ -84,9 +112,7 @@ class Sortedness(Task[SortednessProblems]):
 
     def solve(self, problems: SortednessProblems) -> NDArray[np.int64]:
         """1 where the values never decrease."""
-        inside = np.arange(1, problems.values.shape[1]) < problems.length[:, None]
-        falls = (problems.values[:, 1:] < problems.values[:, :-1]) & inside
-        return np.asarray(~falls.any(-1), np.int64)
+        return np.asarray(~(falls(problems) == 1).any(-1), np.int64)
 
     def facts(self, problems: SortednessProblems) -> dict[str, NDArray]:
         return {"kind": np.array(KIND_NAMES)[problems.kind], "length": problems.length}
@@ -141,6 +167,11 @@ class Sortedness(Task[SortednessProblems]):
 
     def write(self, problems: SortednessProblems, options: SortednessOptions) -> tuple[Written, NDArray[np.int64]]:
         return (problems.values.astype(np.int64) + self.vocabulary.first, problems.length), problems.label
+
+    def write_answers(
+        self, problems: SortednessProblems, answers: NDArray, options: SortednessOptions
+    ) -> NDArray[np.int64]:
+        return answers
 
     def config(self, options: SortednessOptions, model: Mapping[str, Any]) -> dict[str, Any]:
         facts = super().config(options, model)

@@ -1,0 +1,291 @@
+"""Where a model holds the variables of its task, and how far that account goes.
+
+For every variable: the residual stream after each layer, at the tokens of its place and of places nearby, is searched
+for directions that hold it (subspace.py); the site where a short training does best, on pairs of training problems, is
+trained to the end and judged on random pairs of test problems: the WHOLE answer must become the one that is right if
+just this variable is the source's, whatever ripples through.
+
+    interchange_accuracy   the share of random test pairs whose whole answer is the expected one; `control` says of what:
+        none               the directions that were found; in a search, at every site after a short training
+        no swap            the base's run as it is
+        whole site         the whole stream at these tokens, all directions
+        random directions  as many, drawn at random
+        wrong place        as many, trained as long, at other tokens of the same layer
+        untrained model    as many, trained as long, in a model of the same shape with random weights
+    answer_kept            the share of `equal` pairs, which agree in the variable, whose answer stays the base's
+    probe_accuracy         whether a linear map can read the variable there (probes.py)
+
+Shapes: N pairs, E hidden size, k directions.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ...data_builders.counterfactuals import draw_counterfactuals
+from ...data_builders.examples import PairedExamples, make_pairs
+from ...data_builders.tasks import Problems, Variable
+from ...modeling.modeling_headcount import HeadcountPreTrainedModel
+from ...records.intervals import rate
+from ...records.rows import Row, Rows, row
+from ...trainers.trained_run import TrainedRun, load_run
+from ...trainers.training_data import style_of
+from ..interventions.plan import Progress
+from ..interventions.sites import Site, sites
+from .probes import probe_rows
+from .subspace import STEPS, Streams, answers_as_expected, make_swaps, random_bases, read_streams, train_basis
+from .swap import of_same_length
+
+
+TRAINING_PAIRS = 2_000
+TEST_PAIRS = 600
+SEARCH_STEPS = 60
+RANDOM_BASES = 3
+DIRECTIONS_PER_VALUE = 4  # a variable of K values gets so many times K - 1 directions, if the stream has them
+
+Bars = Callable[[str], Progress]  # title -> progress of one piece of work
+
+
+@dataclass(frozen=True)
+class Material:
+    """Pairs of one variable: to fit on, to judge on, and those that agree in it."""
+
+    name: str
+    about: Variable
+    training: PairedExamples
+    test: PairedExamples
+    equal: PairedExamples
+    values: int  # how many the variable has
+
+    def directions(self, hidden: int) -> int:
+        return min(DIRECTIONS_PER_VALUE * (self.values - 1), hidden // 4)
+
+
+def explain_variables(
+    run: str | Path | TrainedRun,
+    variables: Iterable[str] | None = None,
+    *,
+    steps: int = STEPS,
+    test_pairs: int = TEST_PAIRS,
+    progress: Bars | None = None,
+) -> Rows:
+    """For every variable of the run's task: the site and the directions that hold it, with controls.
+
+    Args:
+        run: a trained run, or where it is.
+        variables: names; without them, all that the task has.
+        steps: of training, for the site that is chosen and for its controls.
+        test_pairs: how many random pairs of test problems judge it.
+        progress: gives a bar for each piece of work.
+
+    Returns:
+        Rows of the study `variables`.
+    """
+    run = load_run(run) if not isinstance(run, TrainedRun) else run
+    rows: Rows = []
+    for name in chosen_variables(run, variables):
+        bar = None if progress is None else progress(f"variable {name}")
+        rows += _explain(run, make_material(run, name, test_pairs), steps, bar)
+    return rows
+
+
+def chosen_variables(run: TrainedRun, wanted: Iterable[str] | None) -> list[str]:
+    task = run.recipe.the_task
+    known = [name for name, about in task.variables.items() if about.values is not None]
+    if not known:
+        raise ValueError(f"the task {task.name} has no variables with values; expected one whose algorithm has some.")
+    unknown = next((name for name in wanted or () if name not in known), None)
+    if unknown is not None:
+        raise ValueError(f"the variable {unknown!r} is not known; expected one of {', '.join(known)}.")
+    return list(dict.fromkeys(wanted)) if wanted is not None else known
+
+
+def make_material(run: TrainedRun, name: str, test_pairs: int = TEST_PAIRS) -> Material:
+    task, corpus, style = run.recipe.the_task, run.corpus, style_of(run.recipe)
+    about = task.variables[name]
+
+    def pairs(problems: Problems, kind: str, n: int, purpose: str) -> PairedExamples:
+        rng = corpus.rng(f"explain/{name}/{purpose}")
+        # Some pairs have no place that fits, and some have sides of other lengths: more are drawn than are needed.
+        drawn = draw_counterfactuals(task, name, problems, rng, kind, 3 * n)
+        return of_same_length(make_pairs(task, corpus.options, name, drawn, style, kind))[slice(n)]
+
+    trained_on = _training_problems(run)
+    assert about.values is not None  # chosen for them
+    found = np.unique(about.values(trained_on))
+    test = corpus.problems("test")
+    return Material(
+        name,
+        about,
+        pairs(trained_on, "random", TRAINING_PAIRS, "training"),
+        pairs(test, "random", test_pairs, "test"),
+        pairs(test, "equal", test_pairs, "equal"),
+        int((found >= 0).sum()),
+    )
+
+
+def _training_problems(run: TrainedRun) -> Problems:
+    """Problems that no test has: those of the training split, or, where training made its own, others like them."""
+    corpus = run.corpus
+    if "train" in corpus.sizes().get("default", {}):
+        return corpus.sample("train", 2 * TRAINING_PAIRS)
+    drawn = corpus.task.problems(corpus.options, corpus.rng("explain/problems"), 4 * TRAINING_PAIRS)
+    return drawn[~corpus.is_held_out(drawn)]
+
+
+def candidate_sites(model: HeadcountPreTrainedModel, about: Variable) -> list[Site]:
+    """The stream after every layer but the last that is read out, at the variable's place and at those nearby."""
+    streams = [site for site in sites(model) if site.kind == "residual"]
+    if streams[-1].stack == "decoder":
+        streams = streams[:-1]  # there the answer is written already
+    return [stream.at(place) for stream in streams for place in (about.place, *about.near)]
+
+
+def _explain(run: TrainedRun, material: Material, steps: int, progress: Progress | None) -> Rows:
+    model, hidden = run.model, run.model.config.hidden_size
+    k = material.directions(hidden)
+    report = _Counted(progress, len(candidate_sites(model, material.about)) * SEARCH_STEPS + 3 * steps)
+    training, test = (read_streams(model, side) for side in (material.training, material.test))
+    rows: Rows = []
+    found: dict[Site, float] = {}
+    for site in candidate_sites(model, material.about):
+        own = make_swaps(training, material.training, site)
+        if not own:
+            continue
+        basis = train_basis(own, k, SEARCH_STEPS, progress=report)
+        found[site] = float(np.nanmean(answers_as_expected(own, basis, len(material.training))))
+        rows.append(_judged(material, site, test, basis, "none", stage="search"))
+        rows += probe_rows(*_read_at(test, material.test, site, material.about), site, material.name)
+        report.next(SEARCH_STEPS)
+    best = max(found, key=lambda site: found[site])
+    basis = train_basis(make_swaps(training, material.training, best), k, steps, progress=report)
+    report.next(steps)
+    rows.append(_judged(material, best, test, basis, "none"))
+    rows += _by_place(material, best, test, basis)
+    rows += _untrained_controls(material, best, test, k, hidden)
+    elsewhere = _elsewhere(found, best)
+    if elsewhere is not None:
+        other = train_basis(make_swaps(training, material.training, elsewhere), k, steps, progress=report)
+        rows.append(_judged(material, elsewhere, test, other, "wrong place"))
+    report.next(steps)
+    rows.append(_in_untrained_model(material, model, best, k, steps, report))
+    rows.append(_kept(material, best, read_streams(model, material.equal), basis))
+    return rows
+
+
+class _Counted:
+    """Progress over several trainings."""
+
+    def __init__(self, progress: Progress | None, total: int):
+        self.progress, self.total, self.before = progress, total, 0
+
+    def __call__(self, done: int, steps: int) -> None:
+        if self.progress is not None:
+            self.progress(self.before + done, self.total)
+
+    def next(self, steps: int) -> None:
+        self.before += steps
+
+
+def _judged(
+    material: Material, site: Site, streams: list[Streams], basis: Tensor, control: str, stage: str = "account"
+) -> Row:
+    """The share of test pairs whose whole answer is as expected; pairs without such tokens are not counted."""
+    right = answers_as_expected(make_swaps(streams, material.test, site), basis, len(material.test))
+    return _row(material, site, basis.shape[1], right[~np.isnan(right)], control=control, stage=stage)
+
+
+def _row(
+    material: Material, site: Site, k: int, right: NDArray[np.float64], scope: dict | None = None, **about: Any
+) -> Row:
+    return row(
+        "variables",
+        "interchange_accuracy",
+        rate(int(right.sum()), len(right)),
+        scope=scope,
+        decoding="free-running" if material.test.base.task.kind != "label" else None,
+        variable=material.name,
+        site=str(site),
+        directions=k,
+        **about,
+    )
+
+
+def _by_place(material: Material, site: Site, streams: list[Streams], basis: Tensor) -> Rows:
+    """The account by the place of the variable, and where the answer changes in more than one place: ripples."""
+    pairs = material.test
+    right = answers_as_expected(make_swaps(streams, pairs, site), basis, len(pairs))
+    here = ~np.isnan(right)
+    rows = []
+    for place in np.unique(pairs.index[here]).tolist():
+        own = right[here & (pairs.index == place)]
+        rows.append(
+            _row(material, site, basis.shape[1], own, {material.about.place: place}, control="none", stage="account")
+        )
+    before, after = (side.rows["labels"].numpy() for side in (pairs.base, pairs.expected))
+    if before.ndim > 1:
+        changed = (before != after).sum(-1)
+        for name, chosen in (("none", changed == 0), ("one", changed == 1), ("several", changed > 1)):
+            own = right[here & chosen]
+            if len(own):
+                scope = {"labels that change": name}
+                rows.append(_row(material, site, basis.shape[1], own, scope, control="none", stage="account"))
+    return rows
+
+
+def _untrained_controls(material: Material, site: Site, streams: list[Streams], k: int, hidden: int) -> Iterator[Row]:
+    swaps, n = make_swaps(streams, material.test, site), len(material.test)
+
+    def right(basis: Tensor) -> NDArray[np.float64]:
+        found = answers_as_expected(swaps, basis, n)
+        return found[~np.isnan(found)]
+
+    yield _row(material, site, 0, right(torch.zeros(hidden, 1)), control="no swap", stage="account")
+    yield _row(material, site, hidden, right(torch.eye(hidden)), control="whole site", stage="account")
+    drawn = np.concatenate([right(basis) for basis in random_bases(hidden, k, RANDOM_BASES)])
+    yield _row(material, site, k, drawn, control="random directions", stage="account")
+
+
+def _elsewhere(found: dict[Site, float], best: Site) -> Site | None:
+    """The same layer at other tokens: of those nearby the one that did worst in the search."""
+    others = [site for site in found if site.module == best.module and site.role != best.role]
+    return min(others, key=lambda site: found[site]) if others else None
+
+
+def _in_untrained_model(
+    material: Material, model: HeadcountPreTrainedModel, site: Site, k: int, steps: int, progress: Progress
+) -> Row:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        fresh = type(model)(model.config).eval()
+    training, test = (read_streams(fresh, side) for side in (material.training, material.test))
+    basis = train_basis(make_swaps(training, material.training, site), k, steps, progress=progress)
+    return _judged(material, site, test, basis, "untrained model")
+
+
+def _kept(material: Material, site: Site, streams: list[Streams], basis: Tensor) -> Row:
+    right = answers_as_expected(make_swaps(streams, material.equal, site), basis, len(material.equal))
+    right = right[~np.isnan(right)]
+    about = {"variable": material.name, "site": str(site), "directions": basis.shape[1], "pairs": "equal"}
+    return row("variables", "answer_kept", rate(int(right.sum()), len(right)), **about)
+
+
+def _read_at(
+    streams: list[Streams], pairs: PairedExamples, site: Site, about: Variable
+) -> tuple[Tensor, NDArray[np.int64]]:
+    """(N, E) the mean stream at the tokens of a site, and the variable's values there, both of the bases."""
+    assert about.values is not None
+    values = about.values(pairs.base.problems)[np.arange(len(pairs)), pairs.index]
+    features, chosen = [], []
+    for own in make_swaps(streams, pairs, site):
+        states = own.streams.base[site.module][own.chosen]
+        weights = own.tokens / own.tokens.sum(-1, keepdim=True)
+        features.append((states * weights[..., None]).sum(1))
+        chosen.append(own.streams.numbers[own.chosen])
+    return torch.cat(features), values[torch.cat(chosen).numpy()]
