@@ -36,7 +36,7 @@ from ..interventions.walk import Walk
 
 STEPS = 200
 BATCH = 128
-LEARNING_RATE = 0.02
+LEARNING_RATE = 0.05
 WARM_UP = 10  # steps; then the rate falls to zero in a line
 ROWS_AT_ONCE = 500
 
@@ -61,7 +61,7 @@ def read_streams(model: HeadcountPreTrainedModel, pairs: PairedExamples) -> list
     modules = [str(site) for site in sites(model) if site.kind == "residual"]
     with torch.no_grad():
         return [
-            _read(model, pairs, modules, [part for part in group.split(ROWS_AT_ONCE)])
+            _read(model, pairs, modules, list(group.split(ROWS_AT_ONCE)))
             for group in groups_of_one_length(pairs.expected.rows)
         ]
 
@@ -70,12 +70,9 @@ def _read(model: HeadcountPreTrainedModel, pairs: PairedExamples, modules: list[
     rows, base, source, memory = [], [], [], []
     for part in parts:
         own = rows_of_one_length(model, pairs.expected.rows, part)
-        other = rows_of_one_length(model, pairs.source.rows, part)
-        # As in swap.py, both runs read the answer that is expected; of a decoder alone, the source has its own.
-        other = other if predicts_next(model) else {**own, "input_ids": other["input_ids"]}
         rows.append(own)
         base.append(_outputs(model, own, modules))
-        source.append(_outputs(model, other, modules))
+        source.append(_outputs(model, rows_of_one_length(model, pairs.source.rows, part), modules))
         if model.config.is_encoder_decoder:
             memory.append(model.base_model.encoder(own["input_ids"], return_dict=True).last_hidden_state)
     joined = [{name: torch.cat([each[name] for each in some]) for name in some[0]} for some in (rows, base, source)]
@@ -173,7 +170,7 @@ def train_basis(
         optimizer, lambda step: min(1.0, (step + 1) / WARM_UP) * (1 - step / steps)
     )
     shares = torch.tensor([float(len(each)) for each in swaps])
-    with _fixed(swaps[0].streams.model), torch.enable_grad():
+    with Fixed(swaps[0].streams.model), torch.enable_grad():
         for step in range(steps):
             own = swaps[int(torch.multinomial(shares, 1, generator=generator))]
             part = torch.randint(len(own), (min(BATCH, len(own)),), generator=generator)
@@ -188,7 +185,7 @@ def train_basis(
     return torch.linalg.qr(weights.detach())[0]
 
 
-class _fixed:
+class Fixed:
     """Within the context, no weight of a model gets a gradient, and it is in evaluation mode."""
 
     def __init__(self, model: HeadcountPreTrainedModel):

@@ -5,7 +5,7 @@ for directions that hold it (subspace.py); the site where a short training does 
 trained to the end and judged on random pairs of test problems: the WHOLE answer must become the one that is right if
 just this variable is the source's, whatever ripples through.
 
-    interchange_accuracy   the share of random test pairs whose whole answer is the expected one; `control` says of what:
+    interchange_accuracy   the share of random test pairs whose whole answer is the expected one; `control`:
         none               the directions that were found; in a search, at every site after a short training
         no swap            the base's run as it is
         whole site         the whole stream at these tokens, all directions

@@ -25,8 +25,6 @@ def load_pairs(
     run: TrainedRun, variable: str, rows: int, kinds: tuple[str, ...] | None = None
 ) -> dict[str, PairedExamples]:
     """At most `rows` pairs of these kinds, as far as the data have them; the two sides of a pair are of one length."""
-    if "pairs" not in run.corpus.sizes():
-        raise ValueError("the data have no pairs; expected data with data.pairs > 0.")
     task, options, style = run.recipe.the_task, run.corpus.options, style_of(run.recipe)
     kinds = tuple(task.variables[variable].pair_kinds) if kinds is None else kinds
     found = {kind: task.pairs(variable, run.corpus, kind)[:rows] for kind in kinds}

@@ -46,6 +46,8 @@ Drawn = tuple[AdditionProblems, AdditionProblems, NDArray[np.int64]]  # base, so
 
 
 def drawn_with_corpus(corpus: "AdditionCorpus", kind: str) -> Drawn:
+    if "pairs" not in corpus.sizes():
+        raise ValueError("the data have no pairs; expected data with data.pairs > 0.")
     there = SPLITS[kind] in corpus.sizes()["pairs"]
     base, source = corpus.pairs(SPLITS[kind] if there else SPLITS["minimal"])
     rows = slice(None) if there else slice(0)
