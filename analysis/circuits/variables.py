@@ -96,14 +96,20 @@ def explain_variables(
 
 
 def chosen_variables(run: TrainedRun, wanted: Iterable[str] | None) -> list[str]:
-    task = run.recipe.the_task
-    known = [name for name, about in task.variables.items() if about.values is not None]
+    known = variables_of(run)
     if not known:
-        raise ValueError(f"the task {task.name} has no variables with values; expected one whose algorithm has some.")
+        raise ValueError(
+            f"the task {run.recipe.task} has no variables with values; expected one whose algorithm has some."
+        )
     unknown = next((name for name in wanted or () if name not in known), None)
     if unknown is not None:
         raise ValueError(f"the variable {unknown!r} is not known; expected one of {', '.join(known)}.")
     return list(dict.fromkeys(wanted)) if wanted is not None else known
+
+
+def variables_of(run: TrainedRun) -> list[str]:
+    """The task's variables that have values."""
+    return [name for name, about in run.recipe.the_task.variables.items() if about.values is not None]
 
 
 def make_material(run: TrainedRun, name: str, test_pairs: int = TEST_PAIRS) -> Material:
