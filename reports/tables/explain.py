@@ -1,0 +1,121 @@
+"""A causal account as text for standard output."""
+
+from ...records.rows import Rows, only, select, values_of
+from ..wording import percent
+from .table import Table, make_table, with_interval
+
+
+MODES = ("zero", "mean", "resample")
+
+
+def explain_tables(rows: Rows) -> list[Table]:
+    """The circuit, the variables, and how good shortcuts are; what was not measured has no table."""
+    found = [circuit_table(rows), variable_table(rows), shortcut_table(rows), group_table(rows)]
+    return [table for table in found if table.rows]
+
+
+def circuit_table(rows: Rows) -> Table:
+    lines = []
+    for level in ("nodes", "edges"):
+        for mode in MODES:
+            own = select(rows, study="circuit", level=level, mode=mode)
+            reached = next((r for r in select(own, metric="faithfulness") if r["by"] != "loss"), None)
+            if reached is None:
+                continue
+            rest = only(own, metric="complement")
+            line = {"circuit": f"{reached['size']} of {reached['of']} {level}", "everything else": mode}
+            line["faithfulness"] = _figure(reached)
+            if "random_mean" in reached:
+                line["random ones"] = percent(reached["random_mean"]["value"], 1)
+            if rest is not None:
+                line["right without it"] = _figure(rest)
+            costs = [r["value"] for r in select(own, metric="removal_cost")]
+            if costs:
+                line["least that a part costs"] = f"{100 * min(costs):.1f} points"
+            lines.append(line)
+    return make_table("Circuit", lines, "on examples that it was not searched on")
+
+
+def _figure(row: dict) -> str:
+    return percent(row["value"], 1) if row["interval"] is None else with_interval(row)
+
+
+def variable_table(rows: Rows) -> Table:
+    found = select(rows, study="variables", metric="interchange_accuracy", stage="account", scope={})
+    lines = []
+    for run in values_of(found, "run") or [None]:
+        own_run = found if run is None else select(found, run=run)
+        for name in values_of(own_run, "variable"):
+            own = {row["control"]: row for row in select(own_run, variable=name)}
+            best = own["none"]
+            line = {} if run is None else {"run": run}
+            line |= {"variable": name, "site": best["site"], "directions": str(best["directions"])}
+            line["whole answer as expected"] = with_interval(best)
+            kept = only([r for r in rows if run is None or r.get("run") == run], metric="answer_kept", variable=name)
+            if kept is not None:
+                line["stays where it is equal"] = percent(kept["value"], 1)
+            for control in ("wrong place", "random directions", "untrained model", "whole site"):
+                if control in own:
+                    line[control] = percent(own[control]["value"], 1)
+            lines.append(line)
+    n = f"random pairs of test problems, n = {found[0]['n']:,}" if found else ""
+    return make_table("Variables", lines, n)
+
+
+def shortcut_table(rows: Rows) -> Table:
+    found = select(rows, study="shortcuts")
+    lines = []
+    for level in values_of(found, "level"):
+        for method in values_of(found, "method"):
+            own = {row["metric"]: row for row in select(found, level=level, method=method)}
+            if not own:
+                continue
+            line = {"estimate": method, "of": level}
+            for metric, title in (
+                ("correlation", "correlation"),
+                ("rank_correlation", "of ranks"),
+                ("sign_agreement", "same sign"),
+                ("top_found", "top quarter found"),
+            ):
+                if metric in own and own[metric]["value"] is not None:
+                    line[title] = f"{own[metric]['value']:.2f}".replace("-", "−")
+            lines.append(line)
+    return make_table("Shortcuts: estimates against exact changes", lines)
+
+
+def group_table(rows: Rows) -> Table:
+    found = select(rows, study="seed_groups", metric="group")
+    lines = [{"run": row["run"], "group": str(int(row["value"]))} for row in found]
+    return make_table("Runs that hold their variables in the same places", lines)
+
+
+def method_table(rows: Rows) -> Table:
+    """Methods of discovery on models whose circuits are known: means over constructions."""
+    found = select(rows, study="constructions")
+    lines = []
+    for method in values_of(found, "method"):
+        line = {"method": method}
+        for metric in ("node_precision", "node_recall", "node_f1", "edge_precision", "edge_recall", "edge_f1"):
+            own = [r["value"] for r in select(found, method=method, metric=metric) if r["value"] is not None]
+            if own:
+                line[metric.replace("_", " ")] = f"{sum(own) / len(own):.3f}"
+        whole = [r["value"] == 1 for r in select(found, method=method, metric="node_f1")]
+        line["nodes exactly right"] = f"{sum(whole)} of {len(whole)}"
+        lines.append(line)
+    count = len(values_of(found, "construction"))
+    return make_table("Methods on models whose circuits are known", lines, f"means over {count} constructions")
+
+
+def as_text(table: Table) -> str:
+    """Columns side by side, for a terminal."""
+    widths = [max(len(line[place]) for line in (table.columns, *table.rows)) for place in range(len(table.columns))]
+
+    def written(line: list[str]) -> str:
+        cells = (
+            f"{cell:>{width}}" if place in table.numeric else f"{cell:{width}}"
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        return "  ".join(cells).rstrip()
+
+    note = [f"({table.note})"] if table.note else []
+    return "\n".join([table.title, *(written(line) for line in (table.columns, *table.rows)), *note])
