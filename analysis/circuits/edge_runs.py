@@ -276,7 +276,7 @@ def evaluating(model: PreTrainedModel) -> Iterator[None]:
     was_training = model.training
     model.eval()
     try:
-        with torch.inference_mode():
+        with torch.no_grad():  # not inference mode: estimates take gradients on what is prepared here
             yield
     finally:
         model.train(was_training)

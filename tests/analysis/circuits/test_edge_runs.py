@@ -201,7 +201,7 @@ def test_what_has_no_edges_is_refused_in_a_sentence():
         EdgeRuns(model, make_inputs("encoder-decoder"), "noise")
     with pytest.raises(ValueError, match="padding on the right only"):
         EdgeRuns(model, make_inputs("encoder-decoder", padding="left"))
-    with pytest.raises(ValueError, match="'decoder.0.mlp -> encoder.0.mlp' is not an edge"):
+    with pytest.raises(ValueError, match=r"'decoder\.0\.mlp -> encoder\.0\.mlp' is not an edge"):
         EdgeRuns(model, make_inputs("encoder-decoder")).outcomes([[("decoder.0.mlp", "encoder.0.mlp")]])
     with pytest.raises(ValueError, match="sources and replacement='source' belong together"):
         EdgeRuns(model, make_inputs("encoder-decoder"), "source")
