@@ -85,7 +85,7 @@ class EdgeRuns:
         sources: Batches | None = None,
         seed: int = 0,
     ):
-        self.network = Network(model)  # type: ignore[arg-type]  # raises for what is not headcount's own
+        self.network = Network(model)  # raises for what is not headcount's own
         self.model, self.graph, self.ablation = self.network.model, self.network.graph, ablation
         if ablation not in REPLACEMENTS:
             raise ValueError(f"ablation={ablation!r} is not known; expected one of {', '.join(REPLACEMENTS)}.")

@@ -48,7 +48,7 @@ class ChosenData:
             given = "a pair (base, source)" if is_pair else f"a {type(data).__name__}"
             wanted = "a pair (base, source)" if ablation == "source" else "labelled batches, or ablation='source'"
             raise ValueError(f"the data are {given} with ablation={ablation!r}; expected {wanted}.")
-        sides = [as_batches(side) for side in (data if is_pair else [data])]  # type: ignore[arg-type, union-attr]
+        sides = [as_batches(side) for side in (data if is_pair else [data])]  # type: ignore[arg-type]
         if isinstance(model, HeadcountPreTrainedModel):
             sides = [[join_batches(side)] if _are_alike(side) else side for side in sides]
         return cls(sides[0], sides[1] if is_pair else None)
