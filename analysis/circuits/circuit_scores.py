@@ -13,9 +13,9 @@ Faithfulness, completeness and minimality are Wang et al.'s (2022, arXiv 2211.00
 
     CPR = integral of f(k) dk        CMD = integral of |1 - f(k)| dk
 
-by trapezoids over at most 11 even steps and the circuit's own size, where MIB has 10 uneven ones. All of it under
-zero, mean and resample ablation, on which scores depend (Miller et al. 2024, arXiv 2407.08734), beside random circuits
-of equal size.
+by straight lines between at most 11 even steps and the circuit's own size, where MIB has 10 uneven ones. All of it
+under zero, mean and resample ablation, on which scores depend (Miller et al. 2024, arXiv 2407.08734), beside random
+circuits of equal size.
 
 Shapes: V sets, N examples, R resamples.
 """
@@ -243,7 +243,7 @@ def areas(
     low, high = (weights @ side.astype(float) for side in (empty, whole))
     with np.errstate(divide="ignore", invalid="ignore"):
         curves = (weights @ values.astype(float).T - low[:, None]) / (high - low)[:, None]
-    found = {"cpr": np.trapezoid(curves, shares), "cmd": np.trapezoid(np.abs(1 - curves), shares)}
+    found = {"cpr": np.trapezoid(curves, shares), "cmd": _area_to_zero(1 - curves, shares)}
 
     def estimate(drawn: NDArray[np.float64]) -> dict:
         usual = drawn[1:][np.isfinite(drawn[1:])]
@@ -251,6 +251,15 @@ def areas(
         return {"value": float(drawn[0]), "n": n, "interval": interval}
 
     return {name: estimate(drawn) for name, drawn in found.items()}
+
+
+def _area_to_zero(curves: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Between straight lines and zero, which they may cross: then two triangles, not a trapezoid."""
+    left, right, steps = curves[:, :-1], curves[:, 1:], np.diff(shares)
+    both = np.abs(left) + np.abs(right)
+    crosses = left * right < 0
+    triangles = (left**2 + right**2) / np.where(crosses, 2 * both, 1.0)
+    return (np.where(crosses, triangles, both / 2) * steps).sum(-1)
 
 
 def commonest_answer(data: ChosenData) -> dict | None:

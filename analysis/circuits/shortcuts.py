@@ -48,7 +48,7 @@ def shortcut_rows(
     >>> ids = torch.randint(3, 9, (6, 5), generator=torch.Generator().manual_seed(0))
     >>> metric = lambda outputs, batch: outputs.logits[:, -1, 7]
     >>> rows = shortcut_rows(model, {"input_ids": ids, "labels": ids}, metric)
-    >>> sorted({(row["estimate"], row["level"]) for row in rows})[:2]
+    >>> sorted({(row["method"], row["level"]) for row in rows})[:2]
     [('eap', 'edges'), ('eap', 'nodes')]
 
     Args:
@@ -73,7 +73,7 @@ def shortcut_rows(
             if name == "eap-ig" and not with_edges:
                 continue
             guessed = scores(trials, level)
-            about = {"estimate": name, "level": level, "mode": ablation, "by": _measured(trials)}
+            about: dict[str, Any] = {"method": name, "level": level, "mode": ablation, "by": _measured(trials)}
             signed = name not in WITHOUT_SIGN
             for metric_name, estimate in compare(guessed, exact if signed else np.abs(exact), signed).items():
                 rows.append(row("shortcuts", metric_name, estimate, **about))
