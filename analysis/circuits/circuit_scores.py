@@ -181,19 +181,20 @@ class _Scores:
     ) -> Row:
         which, name = by
         about = {**(about or {}), "circuit": self._share(found, version, which)}
-        about["model"] = self._share(self.trials.intact, 0, which)
+        about["intact"] = self._share(self.trials.intact, 0, which)
         if chance is not None:
             drawn = [self._estimate(chance, number, which)["value"] for number in range(RANDOM_CIRCUITS)]
             known = [value for value in drawn if value is not None]
-            n = chance.good.shape[1]
-            about["random_mean"] = {"value": float(np.mean(known)) if known else None, "n": n}
-            about["random_best"] = {"value": max(known) if known else None, "n": n}
-            about["random_sets"] = RANDOM_CIRCUITS
+            if known:
+                n = chance.good.shape[1]
+                about["random_mean"] = {"value": float(np.mean(known)), "n": n}
+                about["random_best"] = {"value": max(known), "n": n}
+                about["random_sets"] = RANDOM_CIRCUITS
         return self._row(metric, self._estimate(found, version, which), len(kept), name, **about)
 
     def _complement(self, outside: Collection[Any], rest: Measured) -> Rows:
         empty = self._share(self.trials.empty(self.level), 0)
-        about: dict[str, Any] = {"empty": empty, "model": self._share(self.trials.intact, 0)}
+        about: dict[str, Any] = {"empty": empty, "intact": self._share(self.trials.intact, 0)}
         about["chance"] = commonest_answer(self.trials.data) if self.trials.metric is None else None
         return [self._row("complement", self._share(rest, 0), len(outside), self.trials.name, **about)]
 

@@ -81,7 +81,7 @@ def find_circuit(
     for level, kept in ((NODES, nodes), (EDGES, chosen)):
         if kept is not None:
             value = float(trials.faithfulness(level, trials.keep(level, [kept]))[0])
-            there = {"on_chosen_half": {"value": value, "n": len(choose)}, "target": goal}
+            there = {"on_chosen_half": {"value": value, "n": len(choose)}, "goal": goal}
             for each in select(rows, metric="faithfulness", level=level, mode=ablation, by=trials.name):
                 each.update(there)
     return Circuit(nodes, chosen, ablation, rows)

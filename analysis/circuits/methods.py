@@ -60,12 +60,11 @@ class Method(Protocol):
     ) -> Circuit: ...
 
 
-Search = Callable[[Trials, str, float | None], Sequence[Any]]  # trials, nodes or edges, cutoff -> what is kept
+Found = tuple[Sequence[Site], Sequence[Edge] | None]
+Search = Callable[[Trials, bool, float | None], Found]  # trials, whether edges are asked for, cutoff
 
 
-def _method(search: Search, levels: tuple[str, ...] = (NODES, EDGES)) -> Method:
-    """From a search for nodes or edges; without one for nodes, these are the ends of the edges."""
-
+def _method(search: Search) -> Method:
     def method(
         model: PreTrainedModel,
         data: Data,
@@ -76,20 +75,22 @@ def _method(search: Search, levels: tuple[str, ...] = (NODES, EDGES)) -> Method:
         cutoff: float | None = None,
         seed: int = 0,
     ) -> Circuit:
-        if edges and EDGES not in levels:
-            raise ValueError("this method finds nodes alone; expected edges=False.")
-        if edges or NODES not in levels:
+        if edges:
             graph_of(model)  # raises where there are none
         trials = Trials(model, ChosenData.of(model, data, ablation), ablation, metric, seed)
-        chosen = tuple(search(trials, EDGES, cutoff)) if edges or NODES not in levels else None
-        if NODES in levels:
-            nodes = tuple(search(trials, NODES, cutoff))
-        else:
-            ends = {name for edge in chosen or () for name in edge}
-            nodes = tuple(node for node in trials.nodes if node in ends)
-        return Circuit(nodes, chosen if edges else None, ablation)
+        nodes, chosen = search(trials, edges, cutoff)
+        return Circuit(tuple(nodes), None if chosen is None else tuple(chosen), ablation)
 
     return method
+
+
+def _each(find: Callable[[Trials, str, float | None], list[Any]]) -> Search:
+    """Nodes and edges, each for themselves."""
+
+    def search(trials: Trials, edges: bool, cutoff: float | None) -> Found:
+        return find(trials, NODES, cutoff), find(trials, EDGES, cutoff) if edges else None
+
+    return search
 
 
 def _members(trials: Trials, level: str) -> tuple[Any, ...]:
@@ -157,8 +158,8 @@ ESTIMATES: dict[str, Scores] = {
 }
 
 
-def _by_ranking(scores: Scores) -> Search:
-    def search(trials: Trials, level: str, cutoff: float | None) -> list[Any]:
+def _by_ranking(scores: Scores) -> Callable[[Trials, str, float | None], list[Any]]:
+    def find(trials: Trials, level: str, cutoff: float | None) -> list[Any]:
         every, sizes = _members(trials, level), np.abs(scores(trials, level))
         order = [every[number] for number in np.argsort(-sizes, kind="stable")]
         target, low, high = _target(trials, cutoff), 0, len(order)
@@ -168,13 +169,13 @@ def _by_ranking(scores: Scores) -> Search:
             low, high = (low, middle) if reached else (middle + 1, high)
         return [one for one in every if one in set(order[:high])]
 
-    return search
+    return find
 
 
 # Jointly
 
 
-def _by_acdc(trials: Trials, level: str, cutoff: float | None) -> list[Edge]:
+def _by_acdc(trials: Trials, edges: bool, cutoff: float | None) -> Found:
     graph, threshold = trials.runs.graph, ACDC_THRESHOLD if cutoff is None else cutoff
     kept = list(graph.edges)
     value = float(trials.keep_edges([kept]).fine.mean())
@@ -185,27 +186,32 @@ def _by_acdc(trials: Trials, level: str, cutoff: float | None) -> list[Edge]:
         reached = float(trials.keep_edges([without]).fine.mean())
         if value - reached < threshold:
             kept, value = without, reached
-    return list(graph.live(kept))
+    found = graph.live(kept)
+    ends = {name for edge in found for name in edge}
+    return [node for node in trials.nodes if node in ends], found if edges else None
 
 
-def _by_growing(trials: Trials, level: str, cutoff: float | None) -> list[Site]:
+def _by_growing(trials: Trials, edges: bool, cutoff: float | None) -> Found:
+    if edges:
+        raise ValueError("joint selection finds nodes alone; expected edges=False.")
+
     def score(sets: Sequence[tuple[Site, ...]]) -> NDArray[np.float64]:
         return trials.faithfulness(NODES, trials.keep_nodes(sets))
 
     *_, (found, _) = grow(trials.nodes, score, _target(trials, cutoff))
-    return [node for node in trials.nodes if node in found]
+    return [node for node in trials.nodes if node in found], None
 
 
-def _by_shrinking(trials: Trials, level: str, cutoff: float | None) -> list[Any]:
+def _by_shrinking(trials: Trials, edges: bool, cutoff: float | None) -> Found:
     target = _target(trials, cutoff)
     nodes, _ = search_nodes(trials, target)
-    return list(nodes if level == NODES else search_edges(trials, nodes, target)[0])
+    return nodes, search_edges(trials, nodes, target)[0] if edges else None
 
 
 METHODS: dict[str, Method] = {
-    "ablation": _method(_by_ablation),
-    **{name: _method(_by_ranking(scores)) for name, scores in ESTIMATES.items()},
-    "acdc": _method(_by_acdc, (EDGES,)),
-    "joint": _method(_by_growing, (NODES,)),
+    "ablation": _method(_each(_by_ablation)),
+    **{name: _method(_each(_by_ranking(scores))) for name, scores in ESTIMATES.items()},
+    "acdc": _method(_by_acdc),
+    "joint": _method(_by_growing),
     "find_circuit": _method(_by_shrinking),
 }

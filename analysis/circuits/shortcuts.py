@@ -80,7 +80,7 @@ def shortcut_rows(
             if chosen:
                 top = {every[number] for number in np.argsort(-np.abs(guessed), kind="stable")[: len(chosen)]}
                 found = {**rate(len(top & set(chosen)), len(chosen)), "interval": None}  # nodes are no sample
-                about |= {"size": len(chosen), "chance": len(chosen) / len(every)}
+                about |= {"size": len(chosen), "by_chance": len(chosen) / len(every)}
                 rows.append(row("shortcuts", "circuit_f1", found, **about))
     return rows
 

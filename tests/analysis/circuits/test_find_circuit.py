@@ -12,7 +12,7 @@ from headcount.analysis.circuits.circuit_scores import areas, commonest_answer, 
 from headcount.analysis.circuits.graph import graph_of
 from headcount.analysis.circuits.selection import halves
 from headcount.analysis.circuits.trials import ChosenData, Trials
-from headcount.records.rows import check_row, only, select
+from headcount.records.rows import only, read_rows, select, write_rows
 
 
 def value_of(outputs, batch):
@@ -35,7 +35,7 @@ def test_the_nodes_that_count_are_found_and_no_others(model, circuit):
     assert {edge[0] for edge in circuit.edges} <= {*circuit.nodes, "decoder.embed"}
     for level in ("nodes", "edges"):
         found = only(circuit.rows, metric="faithfulness", level=level, mode="mean", by="exact_match")
-        assert found["on_chosen_half"] == {"value": 1.0, "n": 20} and found["target"] == 1.0
+        assert found["on_chosen_half"] == {"value": 1.0, "n": 20} and found["goal"] == 1.0
         assert found["n"] == 20 and found["decoding"] == "free-running"
 
 
@@ -52,10 +52,10 @@ def test_every_node_and_edge_of_it_was_needed_where_it_was_searched(model, circu
     np.testing.assert_allclose(whole.fine, trials.keep_nodes([circuit.nodes]).fine, atol=1e-4)
 
 
-def test_rows_say_all_of_it_under_every_ablation(model, circuit):
+def test_rows_say_all_of_it_under_every_ablation(model, circuit, tmp_path):
     size, every = len(circuit.nodes), 10
+    assert read_rows(write_rows(tmp_path, "circuit", circuit.rows)) == circuit.rows
     for row in circuit.rows:
-        check_row(row, "test")
         assert row["study"] == "circuit" and row["searched_under"] == "mean"
     for mode in ("zero", "mean", "resample"):
         own = select(circuit.rows, mode=mode, level="nodes")
@@ -63,7 +63,7 @@ def test_rows_say_all_of_it_under_every_ablation(model, circuit):
         assert faithful["size"] == size and faithful["of"] == every and faithful["nodes"] == list(circuit.nodes)
         assert faithful["random_sets"] == 5
         assert faithful["random_mean"]["value"] <= faithful["random_best"]["value"] + 1e-9
-        assert faithful["value"] == pytest.approx(faithful["circuit"]["value"] / faithful["model"]["value"])
+        assert faithful["value"] == pytest.approx(faithful["circuit"]["value"] / faithful["intact"]["value"])
         rest = only(own, metric="complement")
         assert rest["size"] == every - size and rest["empty"]["n"] == 20 and 0 < rest["chance"]["value"] <= 1
         costs = select(own, metric="removal_cost")

@@ -18,7 +18,7 @@ from headcount.analysis.circuits.methods import (
 )
 from headcount.analysis.circuits.shortcuts import compare, exact_changes, shortcut_rows
 from headcount.analysis.circuits.trials import ChosenData, Trials
-from headcount.records.rows import check_row, only, select
+from headcount.records.rows import only, read_rows, select, write_rows
 
 
 EDGES_TOO = [name for name in METHODS if name != "joint"]
@@ -109,7 +109,7 @@ def test_attributions_of_nodes_are_summed_over_their_edges(ablation):
 
 
 def test_what_a_method_cannot_do_is_said(model):
-    with pytest.raises(ValueError, match="this method finds nodes alone"):
+    with pytest.raises(ValueError, match="joint selection finds nodes alone"):
         METHODS["joint"](model, solved(model, 8), edges=True)
     stock, batch = make_stock("GPT-2"), {"input_ids": ids(6, 5)}
     for name in ("acdc", "eap-ig"):
@@ -120,12 +120,12 @@ def test_what_a_method_cannot_do_is_said(model):
         assert circuit.nodes and set(circuit.nodes) <= set(headcount.sites(stock))
 
 
-def test_shortcuts_stand_beside_exact_changes(model):
+def test_shortcuts_stand_beside_exact_changes(model, tmp_path):
     data = solved(model, 16)
     circuit = METHODS["find_circuit"](model, data, edges=True)
     rows = shortcut_rows(model, data, circuit=circuit)
+    assert read_rows(write_rows(tmp_path, "shortcuts", rows)) == rows
     for row in rows:
-        check_row(row, "test")
         assert row["study"] == "shortcuts" and row["by"] == "loss" and row["mode"] == "mean"
     assert {row["method"] for row in rows} == set(ESTIMATES)
     for level, size, every in (
@@ -135,7 +135,7 @@ def test_shortcuts_stand_beside_exact_changes(model):
         for name in ESTIMATES:
             own = select(rows, level=level, method=name)
             f1 = only(own, metric="circuit_f1")
-            assert f1["size"] == size and f1["chance"] == pytest.approx(size / every) and 0 <= f1["value"] <= 1
+            assert f1["size"] == size and f1["by_chance"] == pytest.approx(size / every) and 0 <= f1["value"] <= 1
             assert only(own, metric="correlation")["n"] == every
             assert (only(own, metric="sign_agreement") is None) == (name == "gradient")
     trials = Trials(model, ChosenData.of(model, data, "mean"), "mean")
