@@ -14,7 +14,7 @@ Shapes: V versions, S states, B rows of a portion, N all rows, T labelled places
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -56,7 +56,7 @@ class Portion:
 
 
 class EdgeRuns:
-    """A model with its data, ready to be run with any edges cut.
+    """A model with its data, ready to be run with any edges cut. Weights that change later need new runs.
 
     >>> import torch
     >>> from headcount import HeadcountConfig, HeadcountForConditionalGeneration
@@ -95,16 +95,9 @@ class EdgeRuns:
         replaced = [Intervention(self.graph.nodes[:1], replacement=ablation)]
         plan = Plan(model, batches, replaced, self.measure, others, seed=seed)
         check_plan(plan)
-        reason = obstacle(
-            Plan(
-                model,
-                inputs_alone(batches),
-                replaced,
-                Measure(model, None),
-                others and inputs_alone(others),
-                seed=seed,
-            )
-        )
+        others = None if others is None else inputs_alone(others)
+        by_labels = Measure(model, None)  # the runner of whose demands these are measures by labels alone
+        reason = obstacle(replace(plan, batches=inputs_alone(batches), sources=others, measure=by_labels))
         if reason is not None:
             raise ValueError(f"edges cannot be cut on these data: {reason}.")
         self._rows = join_batches(batches)
@@ -121,6 +114,8 @@ class EdgeRuns:
     def outcomes(self, versions: Sequence[Collection[Edge]]) -> Outcomes:
         """What the model does on every example in each version: a set of edges that are cut; none is the model."""
         cuts = [frozenset(version) for version in versions]
+        if not cuts:
+            raise ValueError("there are no versions; expected at least one set of edges, which may be empty.")
         known = set(self.graph.edges)
         unknown = next((edge for cut in cuts for edge in cut if edge not in known), None)
         if unknown is not None:

@@ -203,6 +203,8 @@ def test_what_has_no_edges_is_refused_in_a_sentence():
         EdgeRuns(model, make_inputs("encoder-decoder", padding="left"))
     with pytest.raises(ValueError, match=r"'decoder\.0\.mlp -> encoder\.0\.mlp' is not an edge"):
         EdgeRuns(model, make_inputs("encoder-decoder")).outcomes([[("decoder.0.mlp", "encoder.0.mlp")]])
+    with pytest.raises(ValueError, match="there are no versions"):
+        EdgeRuns(model, make_inputs("encoder-decoder")).outcomes([])
     with pytest.raises(ValueError, match="sources and replacement='source' belong together"):
         EdgeRuns(model, make_inputs("encoder-decoder"), "source")
 
