@@ -31,6 +31,8 @@ _PUBLIC = {
     "ablate": "analysis.heads.ablation",
     "interchange": "analysis.circuits.interchange",
     "gradient_importance": "analysis.heads.importance",
+    "find_circuit": "analysis.circuits.find_circuit",
+    "Circuit": "analysis.circuits.circuit",
     "logit_lens": "analysis.circuits.logit_lens",
     "logit_attribution": "analysis.circuits.logit_attribution",
     "attribution_patching": "analysis.circuits.attribution_patching",
@@ -58,6 +60,8 @@ __all__ = ["__version__", *_PUBLIC]
 
 if TYPE_CHECKING:
     from .analysis.circuits.attribution_patching import attribution_patching
+    from .analysis.circuits.circuit import Circuit
+    from .analysis.circuits.find_circuit import find_circuit
     from .analysis.circuits.interchange import interchange
     from .analysis.circuits.logit_attribution import logit_attribution
     from .analysis.circuits.logit_lens import logit_lens

@@ -51,22 +51,22 @@ def is_or_none(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 TEXTS = (
-    "answer answer_order compared_with direction encoding generated input label layer looks method model name "
-    "normalizer pairs quantity ranking reads recipe role runner says scheme searched source statement subject target "
-    "twin variant"
+    "answer answer_order by compared_with direction encoding generated input label layer level looks method model "
+    "name normalizer pairs quantity ranking reads recipe role runner says scheme searched searched_under source "
+    "statement subject target twin variant"
 )
 COUNTS = (
-    "agreeing bytes disagree example finetune_steps labels layers learned map_starts_at parameters pool position "
+    "agreeing bytes disagree example finetune_steps labels layers learned map_starts_at of parameters pool position "
     "random_sets rank resumed_at seed settings shift size steps"
 )
 NUMBERS = (
-    "examples_per_second majority_class_rate p_holm p_value regret relative_speed tolerance training_seconds "
-    "true_negative_rate true_positive_rate uniform"
+    "by_chance examples_per_second goal majority_class_rate p_holm p_value regret relative_speed tolerance "
+    "training_seconds true_negative_rate true_positive_rate uniform"
 )
 FLAGS = "as_expected expected fine_tuned holds kept modes_disagree one_class_only right zero_pad"
-ESTIMATES = "ablated drop intact moved on_chosen_half random_best random_mean"
+ESTIMATES = "ablated circuit drop empty intact moved on_chosen_half random_best random_mean"
 MAYBE_ESTIMATES = (
-    "decided_beyond decided_within_training_range errors in_distribution margin violations_beyond "
+    "chance decided_beyond decided_within_training_range errors in_distribution margin violations_beyond "
     "violations_within_training_range"
 )
 
@@ -80,7 +80,7 @@ KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(MAYBE_ESTIMATES.split(), (is_or_none(is_estimate), "value, n and interval, or null")),
     **dict.fromkeys(("p_holm", "p_value"), (is_or_none(is_real), "a number or null")),
     **dict.fromkeys(("map", "cosine", "table"), (is_figures, "rows of numbers")),
-    **dict.fromkeys(("keys", "queries", "built_in", "flags"), (list_of(is_text), "a list of texts")),
+    **dict.fromkeys(("keys", "queries", "built_in", "flags", "nodes", "edges"), (list_of(is_text), "a list of texts")),
     **dict.fromkeys(("distance", "lengths", "seeds"), (list_of(is_whole_number), "a list of whole numbers")),
     "trained": (lambda value: list_of(is_whole_number)(value) and len(value) == 2, "[shortest, longest]"),
     "accuracy": (dict_of(is_figure_of_a_length), "figures by length"),

@@ -14,7 +14,7 @@ from .. import __version__
 from ..records.memory import keep_freed_memory
 from ..records.stopping import INTERRUPTED, end_with_parent, stoppable, was_interrupted
 from . import data, env, evaluate, explain, extrapolate, heads, ls, patch, prune, push, report, study, train
-from .system_errors import explain, is_of_the_system
+from .system_errors import is_of_the_system, sentence_for
 
 
 app = typer.Typer(
@@ -103,7 +103,7 @@ def run(arguments: list[str] | None = None) -> int:
         except Exception as error:
             if not is_of_the_system(error):
                 raise
-            print(f"headcount: {explain(error)}", file=sys.stderr)
+            print(f"headcount: {sentence_for(error)}", file=sys.stderr)
             discard_output()
             return 2
 

@@ -39,7 +39,7 @@ def is_of_the_system(error: BaseException) -> bool:
     return isinstance(error, OSError) or number_of(error) is not None
 
 
-def explain(error: BaseException) -> str:
+def sentence_for(error: BaseException) -> str:
     """One sentence: what was wrong, where, and what is expected.
 
     >>> explain(OSError(28, "No space left on device", "runs/a/model"))

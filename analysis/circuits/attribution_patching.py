@@ -26,6 +26,7 @@ from ..interventions.batches import Batches, as_batches, batch_rows, with_answer
 from ..interventions.intervention import Intervention
 from ..interventions.measures import Measure, answer_margin
 from ..interventions.plan import Plan, Progress, RoleFinders, check_plan, role_mask
+from ..interventions.replacements import mean_outputs, resampled
 from ..interventions.sites import Site, match_sites
 from ..interventions.sites import sites as all_sites
 from ..interventions.subject import Subject
@@ -87,13 +88,16 @@ def attribution_patching(
         found = mean_with_interval(real)
         rows.append(row("attribution_patching", "exact_change", found, **about, runner=outcomes.runner))
     means = estimated.mean(-1), exact.mean(-1)
-    for name, value in (("correlation", _correlation(*means)), ("rank_correlation", rank_correlation(*means))):
+    for name, value in (("correlation", correlation(*means)), ("rank_correlation", rank_correlation(*means))):
         rows.append(row("attribution_patching", name, {"value": value, "n": len(wanted)}))
     return rows
 
 
 def estimates(plan: Plan, wanted: list[Site], metric: Any) -> NDArray[np.float64]:
-    """(sites, N): for every site and pair, minus the gradient of its gate."""
+    """(sites, N): for every site and example, minus the gradient of its gate.
+
+    What comes in its place is what the plan's interventions say: the source's, zero, a mean or another example's.
+    """
     model, subject = plan.model, Subject.of(plan.model)
     modules = {site.module for site in wanted}
     masks = {site: role_mask(plan, site) for site in wanted if site.role is not None}
@@ -101,9 +105,20 @@ def estimates(plan: Plan, wanted: list[Site], metric: Any) -> NDArray[np.float64
     model.eval()
     parts = []
     try:
-        for start, batch, other in zip(plan.starts(), plan.batches, plan.sources or [], strict=True):
+        (kind,) = plan.replacements
+        with torch.no_grad():
+            means = mean_outputs(subject, plan.batches, modules) if kind == "mean" else {}
+        for number, (start, batch) in enumerate(zip(plan.starts(), plan.batches, strict=True)):
             with torch.no_grad():
-                _, record = subject.read(other, modules)
+                _, record = subject.read(plan.sources[number] if plan.sources is not None else batch, modules)
+                if kind == "resample":
+                    record = resampled(model, batch, record, plan.seed + number)
+                elif kind == "mean":
+                    record = {
+                        name: means[name][:, : own.shape[1]].to(own).expand_as(own) for name, own in record.items()
+                    }
+                elif kind == "zero":
+                    record = {name: torch.zeros_like(own) for name, own in record.items()}
             # (B, L, H) for the heads of a layer, (B, L) for a sublayer.
             gates = {
                 name: torch.ones(states.shape[: 3 if name in subject.layers else 2], device=states.device)
@@ -113,6 +128,8 @@ def estimates(plan: Plan, wanted: list[Site], metric: Any) -> NDArray[np.float64
                 gate.requires_grad_()
             with torch.enable_grad(), subject.changed({n: Change(gate, record[n]) for n, gate in gates.items()}):
                 value = metric(subject.call(subject.prepare(batch)), batch)
+                if not value.requires_grad:
+                    raise ValueError("the metric has no gradient; expected a differentiable one, computed by torch.")
                 found = torch.autograd.grad(value.sum(), list(gates.values()), allow_unused=True)
             slopes = dict(zip(gates, found, strict=True))
             rows = batch_rows(batch)
@@ -147,7 +164,7 @@ def _chosen(model: PreTrainedModel, wanted: Iterable[str] | None) -> list[Site]:
     return found
 
 
-def _correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float | None:
+def correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float | None:
     if len(first) < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return None
     return float(np.corrcoef(first, second)[0, 1])

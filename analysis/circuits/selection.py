@@ -76,7 +76,7 @@ def best_of_every_size(pool: tuple[Site, ...], score: Score) -> Iterator[tuple[t
         yield every[best], float(values[best])
 
 
-def grow(pool: tuple[Site, ...], score: Score) -> Iterator[tuple[tuple[Site, ...], float]]:
+def grow(pool: tuple[Site, ...], score: Score, enough: float = ENOUGH) -> Iterator[tuple[tuple[Site, ...], float]]:
     """Adds the site that brings most, until almost all is there."""
     whole = float(score([pool])[0])
     chosen: tuple[Site, ...] = ()
@@ -85,7 +85,7 @@ def grow(pool: tuple[Site, ...], score: Score) -> Iterator[tuple[tuple[Site, ...
         values = score(candidates)
         chosen, value = candidates[int(values.argmax())], float(values.max())
         yield chosen, value
-        if value >= ENOUGH * whole:
+        if value >= enough * whole:
             return
 
 

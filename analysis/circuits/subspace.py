@@ -29,7 +29,7 @@ from ...modeling.stack import HeadcountStack
 from ..interventions.intervention import INTACT
 from ..interventions.measures import predicts_next
 from ..interventions.plan import Progress
-from ..interventions.shared_states import groups_of_one_length, rows_of_one_length
+from ..interventions.shared_states import length_groups, cut_rows
 from ..interventions.sites import Site, sites
 from ..interventions.walk import Walk
 
@@ -62,17 +62,17 @@ def read_streams(model: HeadcountPreTrainedModel, pairs: PairedExamples) -> list
     with torch.no_grad():
         return [
             _read(model, pairs, modules, list(group.split(ROWS_AT_ONCE)))
-            for group in groups_of_one_length(pairs.expected.rows)
+            for group in length_groups(pairs.expected.rows)
         ]
 
 
 def _read(model: HeadcountPreTrainedModel, pairs: PairedExamples, modules: list[str], parts: list[Tensor]) -> Streams:
     rows, base, source, memory = [], [], [], []
     for part in parts:
-        own = rows_of_one_length(model, pairs.expected.rows, part)
+        own = cut_rows(model, pairs.expected.rows, part)
         rows.append(own)
         base.append(_outputs(model, own, modules))
-        source.append(_outputs(model, rows_of_one_length(model, pairs.source.rows, part), modules))
+        source.append(_outputs(model, cut_rows(model, pairs.source.rows, part), modules))
         if model.config.is_encoder_decoder:
             memory.append(model.base_model.encoder(own["input_ids"], return_dict=True).last_hidden_state)
     joined = [{name: torch.cat([each[name] for each in some]) for name in some[0]} for some in (rows, base, source)]

@@ -76,17 +76,17 @@ def run_shared_states(plan: Plan) -> Outcomes:
     margins = None if contrasts is None else torch.zeros(tokens.shape)
     masks = {site: role_mask(plan, site) for each in interventions for site in each.touched if site.role is not None}
     means = _mean_outputs(model, rows, interventions) if "mean" in plan.replacements else {}
-    partner = _partners(plan) if "resample" in plan.replacements else None
+    partner = partner_rows(plan) if "resample" in plan.replacements else None
     done, total = 0, len(interventions) * len(labels)
     for part, versions, walk in _portions(model, rows, interventions):
         replacements: Replacements = {}
         if "mean" in plan.replacements:
             replacements["mean"] = means
         if partner is not None:
-            replacements["resample"] = _outputs(model, rows_of_one_length(model, rows, partner[part]), walk.modules)
+            replacements["resample"] = _outputs(model, cut_rows(model, rows, partner[part]), walk.modules)
         if sources is not None:
-            replacements["source"] = _outputs(model, rows_of_one_length(model, sources, part), walk.modules)
-        batch = rows_of_one_length(model, rows, part)
+            replacements["source"] = _outputs(model, cut_rows(model, sources, part), walk.modules)
+        batch = cut_rows(model, rows, part)
         if FROZEN in plan.replacements:
             replacements[FROZEN] = _outputs(model, batch, walk.modules)
         own_masks = {site: mask[part] for site, mask in masks.items()}
@@ -135,7 +135,7 @@ def _score(
     return logits.argmax(-1), loss.view(every.shape).sum(-1), margins
 
 
-def groups_of_one_length(rows: Rows) -> list[Tensor]:
+def length_groups(rows: Rows) -> list[Tensor]:
     """Indices of rows that need no padding beside each other."""
     _, group_of = row_lengths(rows).unique(dim=0, return_inverse=True)
     return [(group_of == group).nonzero()[:, 0] for group in range(int(group_of.max()) + 1)]
@@ -145,13 +145,13 @@ def _length(rows: Rows, group: Tensor) -> int:
     return int(row_lengths({name: values[group[:1]] for name, values in rows.items()}).sum())
 
 
-def _partners(plan: Plan) -> Tensor:
+def partner_rows(plan: Plan) -> Tensor:
     """(N,): another row of the same batch and length for every row."""
     starts = zip(plan.starts(), plan.batches, strict=True)
     return torch.cat([start + partners(batch, plan.seed + number) for number, (start, batch) in enumerate(starts)])
 
 
-def rows_of_one_length(model: HeadcountPreTrainedModel, rows: Rows, part: Tensor) -> Rows:
+def cut_rows(model: HeadcountPreTrainedModel, rows: Rows, part: Tensor) -> Rows:
     """Some rows of one length, without padding, where the model is."""
     tokens, places = row_lengths({name: values[part[:1]] for name, values in rows.items()})[0].tolist()
     labels = rows["labels"][part]
@@ -167,7 +167,7 @@ def _portions(
     whole = Walk(interventions)
     keys = np.array([whole.pattern_of(name).numpy() for name in modules_of(model)]).reshape(-1, len(interventions))
     order = torch.from_numpy(np.lexsort(keys[::-1])) if len(keys) else torch.arange(len(interventions))
-    for group in groups_of_one_length(rows):
+    for group in length_groups(rows):
         length = _length(rows, group)
         size = max(FEWEST_ROWS, TOKENS_AT_ONCE // (length * len(interventions)))
         block = max(1, TOKENS_AT_ONCE // (length * min(size, len(group))))
@@ -182,9 +182,9 @@ def _mean_outputs(model: HeadcountPreTrainedModel, rows: Rows, interventions: li
     modules = Walk([each for each in interventions if each.replacement == "mean"]).modules
     totals: dict[str, Tensor] = {}
     counts: dict[str, Tensor] = {}
-    for group in groups_of_one_length(rows):
+    for group in length_groups(rows):
         for part in group.split(max(FEWEST_ROWS, TOKENS_AT_ONCE // _length(rows, group))):
-            for name, output in _outputs(model, rows_of_one_length(model, rows, part), modules).items():
+            for name, output in _outputs(model, cut_rows(model, rows, part), modules).items():
                 added = output.double().sum(0)
                 seen = added.new_full((added.shape[-2], 1), len(part))
                 totals[name] = _sum(totals.get(name), added)

@@ -126,7 +126,7 @@ class Walk:
         """One attention sublayer: heads put out the same for all in a state, who then part by what is done to them."""
         distinct, size = states.values.shape[:2]
         entered = layer.enter(states.values, norm).flatten(0, 1)
-        output, _ = attention.attend(entered, **{n: _repeat(v, distinct, size) for n, v in inputs.items()})
+        output, _ = attention.attend(entered, **{n: repeat_rows(v, distinct, size) for n, v in inputs.items()})
         output = output.unflatten(0, (distinct, size))  # (S, B, H, L, D)
         parted, residual = self._intervene(
             attention.name, States(output, states.of), states.values, how, attention.heads
@@ -226,12 +226,12 @@ def _patterns_at(module: str, interventions: list[Intervention]) -> tuple[list[P
 def _read(attention: HeadcountAttention, memory: Tensor, memory_of: Tensor, inputs: dict) -> tuple[Tensor, ...]:
     """Keys and values (S * B, H, K, D) for every state: computed once for each of the encoder's states."""
     known, size = memory.shape[:2]
-    ids = _repeat(inputs["k_ids"], known, size)
+    ids = repeat_rows(inputs["k_ids"], known, size)
     found = attention.keys_and_values(memory.flatten(0, 1), inputs["position_encoding"], ids)
     return tuple(value.unflatten(0, (known, size))[memory_of].flatten(0, 1) for value in found)
 
 
-def _repeat(value: Any, times: int, size: int) -> Any:
+def repeat_rows(value: Any, times: int, size: int) -> Any:
     """A tensor of one entry per row, repeated for every state; what all rows share stays as it is."""
     per_row = isinstance(value, Tensor) and value.ndim > 0 and value.shape[0] == size and times > 1 and size > 1
     return value.repeat(times, *[1] * (value.ndim - 1)) if per_row else value

@@ -11,7 +11,7 @@ import pytest
 from small_runs import small_data, small_run
 
 from headcount.scripts import cli
-from headcount.scripts.system_errors import explain
+from headcount.scripts.system_errors import sentence_for
 
 
 FREE = (0, 24, 64, 200, 700)  # kilobytes that a disk has left
@@ -147,6 +147,6 @@ def test_output_that_nobody_can_take(tmp_path):
 
 
 def test_errors_that_libraries_tell_in_words():
-    assert explain(RuntimeError("I/O error: No space left on device (os error 28)")).startswith("No space left")
-    assert explain(OSError(36, "File name too long", "x")) == "x: File name too long; expected a shorter name."
-    assert explain(OSError("gpt9 is not a model\nmore")) == "gpt9 is not a model."
+    assert sentence_for(RuntimeError("I/O error: No space left on device (os error 28)")).startswith("No space left")
+    assert sentence_for(OSError(36, "File name too long", "x")) == "x: File name too long; expected a shorter name."
+    assert sentence_for(OSError("gpt9 is not a model\nmore")) == "gpt9 is not a model."
