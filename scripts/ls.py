@@ -20,6 +20,7 @@ FAMILIES: dict[str, tuple[str, dict[str, str]]] = {
     "poolers": ("pooling_type", choices.POOLERS),
     "attention": ("attn_implementation", choices.ATTENTION_FUNCTIONS),
     "normalizers": ("attention_normalizer", choices.NORMALIZERS),
+    "norms": ("norm_type", choices.NORMS),
     "embeddings": ("embedding_type", choices.EMBEDDINGS),
     "architectures": ("architecture", choices.ARCHITECTURES),
     "recipes": ("recipe", {}),  # these are read from files and tasks
