@@ -1,15 +1,14 @@
 """The parts of which adders are wired: heads that bring digits together, columns, carries, answer digits.
 
-A problem `374+814` has three columns, units 0. In the encoder the token of a's digit is the home of its column, and the
+A problem `374+814` has three columns, units 0. In the encoder the token of a's digit is the home of its column, and
 <eos> that of the column of thousands, which has no digits. The decoder's place `y2` writes the digit of column 2, from
 `y3` down to `y0` or, units first, from `y0` up; at `stop` it writes <eos>.
 
-Attention is sharp: the best key has a score of at least SHARP above any other, so that the others get exp(-SHARP) each.
+Attention is sharp: the best key has a score of at least SHARP above any other, so that others get exp(-SHARP) each.
 Queries that have nothing to look for rest on the plus sign, where every feature that heads move is zero.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from ....data_builders.addition.task import DIGIT_IDS
 from ....data_builders.vocabulary import EOS
@@ -53,7 +52,9 @@ def look(targets: Mapping[str, Iterable[str]]) -> Pairs:
 
 def pair_head(site: str, columns: Iterable[int] = COLUMNS) -> HeadPart:
     looks = look({HOMES[k]: [PARTNERS[k]] for k in columns})
-    return HeadPart(site, "brings the digit of b to the token of a in the same column", looks, {("digit", "partner"): 1})
+    return HeadPart(
+        site, "brings the digit of b to the token of a in the same column", looks, {("digit", "partner"): 1}
+    )
 
 
 def column_network(site: str, writes: tuple[str, ...] = ("sum", "propagate", "generate")) -> NetworkPart:
@@ -86,13 +87,17 @@ def carry_head(
 
 
 def reading_head(
-    site: str, moves: Mapping[str, str], columns: Iterable[int] = WRITERS, below: int = 0, homes: Mapping[int, str] = HOMES
+    site: str,
+    moves: Mapping[str, str],
+    columns: Iterable[int] = WRITERS,
+    below: int = 0,
+    homes: Mapping[int, str] = HOMES,
 ) -> HeadPart:
     """A cross head: for the digit of column j, looks at column j - `below`."""
     looks = look({WRITERS[j]: [homes[j - below]] for j in columns if j - below in homes})
     which = "its column" if not below else "the column to the right"
     job = f"brings from {which}, for each answer digit: {', '.join(moves)}"
-    return HeadPart(site, job, looks, {pair: 1 for pair in moves.items()})
+    return HeadPart(site, job, looks, dict.fromkeys(moves.items(), 1))
 
 
 def digit_network(site: str, reads: Iterable[str] = ("sum", "carry")) -> NetworkPart:
@@ -112,46 +117,3 @@ def digit_network(site: str, reads: Iterable[str] = ("sum", "carry")) -> Network
 def step(reads: Features, at: float, writes: str) -> tuple[Unit, Unit]:
     """1 where the weighted sum of whole numbers is at least `at`, else 0."""
     return Unit(reads, 1 - at, {writes: 1}), Unit(reads, -at, {writes: -1})
-
-
-def silent(part: HeadPart, site: str) -> HeadPart:
-    """A decoy: looks where the real one looks, and writes nothing."""
-    return replace(part, site=site, job="decoy: looks as a real head does, writes nothing", moves={}, idle=True)
-
-
-def unread(part: HeadPart, site: str) -> HeadPart:
-    """A decoy: does what the real one does, but writes where nobody reads."""
-    moves = {(read, f"unread {written} of {site}"): weight for (read, written), weight in part.moves.items()}
-    return replace(part, site=site, job="decoy: moves what a real head moves to where nobody reads", moves=moves, idle=True)
-
-
-def diffuse(site: str, reads: str) -> HeadPart:
-    """A decoy: looks at all keys alike."""
-    moves = {(reads, f"unread mean of {site}"): 1.0}
-    return HeadPart(site, "decoy: averages over all tokens, for nobody", {}, moves, idle=True)
-
-
-def cancelling(part: HeadPart, first: str, second: str, written: str) -> tuple[HeadPart, HeadPart]:
-    """Two decoys: both write what the real one moves into a feature that is read, once with either sign."""
-    (read,) = {name for name, _ in part.moves}
-    job = "decoy: writes into a feature that is read, and another head takes it away again"
-    return (
-        HeadPart(first, job, part.looks, {(read, written): 1.0}, idle=True),
-        HeadPart(second, job, part.looks, {(read, written): -1.0}, idle=True),
-    )
-
-
-def parity_network(site: str, reads: Features) -> NetworkPart:
-    """A decoy: the parity of a whole number up to 19, for nobody."""
-    units = [Unit(reads, 0.0, {f"unread parity of {site}": 1.0})]
-    units += [Unit(reads, -kink, {f"unread parity of {site}": -2.0 * (-1) ** (kink + 1)}) for kink in range(1, 19)]
-    return NetworkPart(site, "decoy: makes a parity, for nobody", tuple(units), idle=True)
-
-
-def cancelling_networks(first: str, second: str, reads: Features, written: str) -> tuple[NetworkPart, NetworkPart]:
-    """Two decoys in two layers: the second takes away what the first has written."""
-    job = "decoy: writes into a feature that is read, and another layer takes it away again"
-    return (
-        NetworkPart(first, job, (Unit(reads, 0.0, {written: 1.0}),), idle=True),
-        NetworkPart(second, job, (Unit(reads, 0.0, {written: -1.0}),), idle=True),
-    )

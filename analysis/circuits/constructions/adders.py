@@ -9,21 +9,16 @@ from .adder_parts import (
     SHARP,
     WRITERS,
     adder,
-    cancelling,
-    cancelling_networks,
     carry_head,
     column_network,
-    diffuse,
     digit_network,
     look,
     pair_head,
-    parity_network,
     reading_head,
-    silent,
     step,
-    unread,
 )
 from .construction import Alternatives, Construction, hand_set
+from .decoys import cancelling, cancelling_networks, diffuse, parity_network, silent, unread
 from .wiring import ONE, HeadPart, NetworkPart, Unit
 
 
@@ -105,7 +100,9 @@ def own_digits() -> Construction:
 def self_attention() -> Construction:
     reader = reading_head("decoder.0.cross.0", {"sum": "sum"})
     looks = {(WRITERS[j], WRITERS[j - 1]): SHARP for j in range(1, len(WRITERS))}
-    right = HeadPart("decoder.1.self.1", "brings the sum that the place before has read", looks, {("sum", "right sum"): 1})
+    right = HeadPart(
+        "decoder.1.self.1", "brings the sum that the place before has read", looks, {("sum", "right sum"): 1}
+    )
     job = "compares the sum to the right with the digit that was written for it; the units have no carry"
     carry = NetworkPart("decoder.1.mlp", job, step({"right sum": 1, "last": -1, WRITERS[0]: -100}, 9, "carry"))
     parts = (
@@ -200,7 +197,9 @@ def majority() -> Construction:
 
 def backup() -> Construction:
     first = carry_head("encoder.1.self.0", moves=("generate", "carry 0"))
-    first = HeadPart(first.site, f"{first.job}, and says that it is there", first.looks, {**first.moves, (ONE, "there"): 1})
+    first = HeadPart(
+        first.site, f"{first.job}, and says that it is there", first.looks, {**first.moves, (ONE, "there"): 1}
+    )
     second = carry_head("encoder.1.self.1", moves=("generate", "carry 1"))
     job = "takes the carry of the first head, and that of the second where the first is not there"
     network = NetworkPart(
@@ -291,7 +290,9 @@ def layer_by_layer() -> Construction:
     carries, networks = [], []
     for j in (1, 2, 3):
         job = f"brings the carry out of column {j - 1} to column {j}"
-        carries.append(HeadPart(f"encoder.{j}.self.0", job, look({HOMES[j]: [HOMES[j - 1]]}), {("generate", "carry"): 1}))
+        carries.append(
+            HeadPart(f"encoder.{j}.self.0", job, look({HOMES[j]: [HOMES[j - 1]]}), {("generate", "carry"): 1})
+        )
     for j in (1, 2):
         job = f"hands the carry on where column {j} propagates"
         unit = Unit({"propagate": 1, "carry": 1, HOMES[j]: 1}, -2, {"generate": 1})
