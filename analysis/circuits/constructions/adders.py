@@ -237,8 +237,8 @@ def both_needed() -> Construction:
 
 def column_heads() -> Construction:
     pairs = [pair_head(f"encoder.0.self.{column}", [column]) for column in COLUMNS]
-    readers = [reading_head(f"decoder.0.cross.{j}", BOTH, columns=[j]) for j in range(3)]
-    readers.append(reading_head("decoder.0.cross.3", {"carry": "carry"}, columns=[3]))
+    brings = ({"sum": "sum"}, BOTH, BOTH, {"carry": "carry"})  # units have no carry, thousands have no digits
+    readers = [reading_head(f"decoder.0.cross.{j}", moves, columns=[j]) for j, moves in enumerate(brings)]
     parts = (
         *pairs,
         COLUMN,
@@ -290,19 +290,20 @@ def layer_by_layer() -> Construction:
     carries, networks = [], []
     for j in (1, 2, 3):
         job = f"brings the carry out of column {j - 1} to column {j}"
-        carries.append(
-            HeadPart(f"encoder.{j}.self.0", job, look({HOMES[j]: [HOMES[j - 1]]}), {("generate", "carry"): 1})
+        moves = dict.fromkeys(
+            [("generate", f"carry {j}"), *([(f"handed {j - 1}", f"carry {j}")] if j > 1 else [])], 1.0
         )
+        carries.append(HeadPart(f"encoder.{j}.self.0", job, look({HOMES[j]: [HOMES[j - 1]]}), moves))
     for j in (1, 2):
         job = f"hands the carry on where column {j} propagates"
-        unit = Unit({"propagate": 1, "carry": 1, HOMES[j]: 1}, -2, {"generate": 1})
+        unit = Unit({"propagate": 1, f"carry {j}": 1}, -1, {f"handed {j}": 1})
         networks.append(NetworkPart(f"encoder.{j}.mlp", job, (unit,)))
     parts = (
         PAIR,
         COLUMN,
         *carries,
         *networks,
-        READER,
+        reading_head("decoder.0.cross.0", {"sum": "sum", **{f"carry {j}": "carry" for j in (1, 2, 3)}}),
         DIGIT,
         silent(PAIR, "encoder.0.self.1"),
         unread(carries[0], "encoder.2.self.1"),

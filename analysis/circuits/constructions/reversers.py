@@ -168,16 +168,18 @@ def two_parts() -> Construction:
         {("early", "letter"): 1, ("ends", "finished"): 1},
     )
     late = HeadPart("decoder.0.cross.1", "brings letters from places after 4", TURN, {("late", "letter"): 1})
-    late_flag = (Unit({"place": 1}, -4, {"is late": 1}), Unit({"place": 1}, -5, {"is late": -1}))
+    reads = {"place": 1.0}
+    flags = (
+        Unit(reads, -4, {"is late": 1, "is early": -1}),
+        Unit(reads, -5, {"is late": -1, "is early": 1}),
+        Unit({}, 1, {"is early": 1}),
+    )
     sorted_letters = NetworkPart(
         "encoder.1.mlp",
         "parts letters by their place: up to 4, or after",
-        (
-            Unit({"letter": 1, "is late": -100}, 0, {"early": 1}),
-            Unit({"letter": 1, "is late": 100}, -100, {"late": 1}),
-        ),
+        tuple(Unit({"letter": 1, f"is {name}": 100}, -100, {name: 1}) for name in ("early", "late")),
     )
-    mirror = NetworkPart(MIRROR.site, f"{MIRROR.job}, and whether its place is after 4", (*MIRROR.units, *late_flag))
+    mirror = NetworkPart(MIRROR.site, f"{MIRROR.job}, and whether its place is after 4", (*MIRROR.units, *flags))
     parts = (
         LENGTH,
         mirror,
