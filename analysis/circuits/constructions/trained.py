@@ -2,8 +2,8 @@
 
 Beside the ordinary loss there is that of a second pass, in which one node puts out what it does on another problem,
 its source, and the answer must change as if its variable alone had changed: the carries of the source with the digit
-sums of the problem itself. In the same pass every node outside of the circuit puts out, for half of the problems, what
-it does on a third one, so that nothing may hang on it. Deviation from the paper: sources are other rows of the batch.
+sums of the problem itself. In the same pass some nodes outside of the circuit, from none to all of them, put out what
+they do on a third one, so that nothing may hang on them. Deviation from the paper: sources are rows of the batch.
 
 Shapes: B rows, C columns, L tokens, H heads, D head dimension.
 """
@@ -141,8 +141,9 @@ def train_circuit(circuit: Circuit, seed: int, steps: int | None = None) -> Head
         source = torch.randperm(rows, generator=generator)
         third = torch.randperm(rows, generator=generator)
         mixes = {Site(site): Mix(torch.ones(rows), source)}
+        often = torch.rand(rows, generator=generator)  # from none of the idle nodes to all of them
         for other in idle:
-            mixes[other] = Mix((torch.rand(rows, generator=generator) < 0.5).float(), third)
+            mixes[other] = Mix((torch.rand(rows, generator=generator) < often).float(), third)
         with read_and_mix(model, mixes, outputs):
             loss = loss + model(input_ids=inputs, labels=VARIABLES[variable](own, own[source])).loss
         loss.backward()
