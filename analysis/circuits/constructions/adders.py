@@ -19,7 +19,7 @@ from .adder_parts import (
 )
 from .construction import Alternatives, Construction, hand_set
 from .decoys import cancelling, cancelling_networks, diffuse, parity_network, silent, unread
-from .wiring import ONE, HeadPart, NetworkPart, Unit
+from .wiring import ONE, HeadPart, NetworkPart, Part, Unit
 
 
 BOTH = {"sum": "sum", "carry": "carry"}
@@ -37,7 +37,7 @@ BASE = (PAIR, COLUMN, CARRY, READER, DIGIT)
 
 
 def plain() -> Construction:
-    parts = (
+    parts: tuple[Part, ...] = (
         *BASE,
         silent(PAIR, "encoder.0.self.1"),
         unread(READER, "decoder.0.cross.1"),
@@ -48,7 +48,7 @@ def plain() -> Construction:
 
 
 def units_first() -> Construction:
-    parts = (
+    parts: tuple[Part, ...] = (
         *BASE,
         unread(PAIR, "encoder.0.self.1"),
         silent(CARRY, "encoder.1.self.1"),
@@ -61,7 +61,7 @@ def units_first() -> Construction:
 def cross_carry() -> Construction:
     reader = reading_head("decoder.0.cross.0", {"sum": "sum"})
     carry = carry_head("decoder.0.cross.2", queries=WRITERS)
-    parts = (
+    parts: tuple[Part, ...] = (
         PAIR,
         COLUMN,
         reader,
@@ -81,7 +81,7 @@ def own_digits() -> Construction:
     right = reading_head("decoder.0.cross.1", {"sum": "right sum"}, below=1)
     job = "compares the sum to the right with the digit that was written for it: nine more or over is a carry"
     carry = NetworkPart("decoder.0.mlp", job, step({"right sum": 1, "last": -1}, 9, "carry"))
-    parts = (
+    parts: tuple[Part, ...] = (
         PAIR,
         column_network("encoder.0.mlp", ("sum",)),
         reader,
@@ -105,7 +105,7 @@ def self_attention() -> Construction:
     )
     job = "compares the sum to the right with the digit that was written for it; the units have no carry"
     carry = NetworkPart("decoder.1.mlp", job, step({"right sum": 1, "last": -1, WRITERS[0]: -100}, 9, "carry"))
-    parts = (
+    parts: tuple[Part, ...] = (
         PAIR,
         column_network("encoder.0.mlp", ("sum",)),
         reader,
@@ -125,7 +125,7 @@ def two_readers() -> Construction:
     first = reading_head("decoder.0.cross.0", {"digit": "first"}, columns=COLUMNS)
     second = reading_head("decoder.0.cross.1", {"digit": "second"}, columns=COLUMNS, homes=PARTNERS)
     carried = reading_head("decoder.0.cross.3", {"carry": "carry"})
-    parts = (
+    parts: tuple[Part, ...] = (
         PAIR,
         column_network("encoder.0.mlp", ("propagate", "generate")),
         CARRY,
@@ -150,7 +150,7 @@ def two_readers() -> Construction:
 def split_carry() -> Construction:
     low = carry_head("encoder.1.self.0", columns=(1, 2))
     high = carry_head("encoder.1.self.1", columns=(3,))
-    parts = (
+    parts: tuple[Part, ...] = (
         PAIR,
         COLUMN,
         low,
@@ -168,7 +168,7 @@ def split_carry() -> Construction:
 def copies(name: str, says: str, count: int, job: str, units: tuple[Unit, ...], needed: int) -> Construction:
     """Several heads find the carry; a network makes one of them."""
     carries = [carry_head(f"encoder.1.self.{i}", moves=("generate", f"carry {i}")) for i in range(count)]
-    parts = (
+    parts: tuple[Part, ...] = (
         PAIR,
         COLUMN,
         *carries,
@@ -219,7 +219,7 @@ def both_needed() -> Construction:
     alive = carry_head("encoder.1.self.1", moves=("alive", "not killed"))
     job = "a carry if both heads say so"
     network = NetworkPart("encoder.1.mlp", job, (Unit({"generated": 1, "not killed": 1}, -1, {"carry": 1}),))
-    parts = (
+    parts: tuple[Part, ...] = (
         PAIR,
         column_network("encoder.0.mlp", ("sum", "propagate", "generate", "alive")),
         sure,
@@ -239,7 +239,7 @@ def column_heads() -> Construction:
     pairs = [pair_head(f"encoder.0.self.{column}", [column]) for column in COLUMNS]
     brings = ({"sum": "sum"}, BOTH, BOTH, {"carry": "carry"})  # units have no carry, thousands have no digits
     readers = [reading_head(f"decoder.0.cross.{j}", moves, columns=[j]) for j, moves in enumerate(brings)]
-    parts = (
+    parts: tuple[Part, ...] = (
         *pairs,
         COLUMN,
         CARRY,
@@ -254,7 +254,7 @@ def column_heads() -> Construction:
 
 def idle_layers() -> Construction:
     carry, reader = carry_head("encoder.2.self.0"), reading_head("decoder.1.cross.0", BOTH)
-    parts = (
+    parts: tuple[Part, ...] = (
         PAIR,
         COLUMN,
         carry,
@@ -273,7 +273,7 @@ def idle_layers() -> Construction:
 def cancelling_decoys() -> Construction:
     carry = carry_head("encoder.1.self.0")
     wrong = pair_head("encoder.1.self.1")
-    parts = (
+    parts: tuple[Part, ...] = (
         PAIR,
         COLUMN,
         carry,
@@ -298,7 +298,7 @@ def layer_by_layer() -> Construction:
         job = f"hands the carry on where column {j} propagates"
         unit = Unit({"propagate": 1, f"carry {j}": 1}, -1, {f"handed {j}": 1})
         networks.append(NetworkPart(f"encoder.{j}.mlp", job, (unit,)))
-    parts = (
+    parts: tuple[Part, ...] = (
         PAIR,
         COLUMN,
         *carries,
@@ -342,7 +342,7 @@ def graded() -> Construction:
         "a carry where the lower part is ten to the power of the column or more",
         (Unit(reads, 0.5, {"carry": 1}), Unit(reads, -0.5, {"carry": -1})),
     )
-    parts = (
+    parts: tuple[Part, ...] = (
         reader,
         lower,
         network,

@@ -79,7 +79,7 @@ FORWARD = HeadPart("decoder.0.cross.1", "looks at the place of its step", neares
 
 
 def plain() -> Construction:
-    parts = (
+    parts: tuple[Part, ...] = (
         LENGTH,
         MIRROR,
         READER,
@@ -99,7 +99,7 @@ def direct() -> Construction:
     readout |= {("ready", token): -float(number**2) for number, token in LETTER_IDS.items()} | {
         ("finished", EOS): 30.0
     }
-    parts = (
+    parts: tuple[Part, ...] = (
         LENGTH,
         MIRROR,
         READER,
@@ -127,7 +127,7 @@ def in_the_decoder() -> Construction:
         nearest("asked", "place", "square"),
         {("letter", "letter"): 1},
     )
-    parts = (
+    parts: tuple[Part, ...] = (
         length,
         target,
         reader,
@@ -146,7 +146,7 @@ def twice() -> Construction:
         HeadPart(f"decoder.0.cross.{i}", READER.job, TURN, {("letter", f"letter {i}"): 1, ("ends", "finished"): 1})
         for i in range(2)
     ]
-    parts = (
+    parts: tuple[Part, ...] = (
         LENGTH,
         MIRROR,
         *readers,
@@ -180,7 +180,7 @@ def two_parts() -> Construction:
         tuple(Unit({"letter": 1, f"is {name}": 100}, -100, {name: 1}) for name in ("early", "late")),
     )
     mirror = NetworkPart(MIRROR.site, f"{MIRROR.job}, and whether its place is after 4", (*MIRROR.units, *flags))
-    parts = (
+    parts: tuple[Part, ...] = (
         LENGTH,
         mirror,
         sorted_letters,

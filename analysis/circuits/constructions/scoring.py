@@ -51,10 +51,18 @@ def _rows(
     precision = right / len(found) if found else None
     recall = complete / len(smallest)
     f1 = 2 * precision * recall / (precision + recall) if precision and recall else 0.0
-    about = {"construction": construction.name, "task": construction.task}
     figures = (
         ("precision", precision, len(found)),
         ("recall", recall, len(smallest)),
         ("f1", f1, len(found) + len(smallest)),
     )
-    return [row("constructions", f"{what}_{name}", {"value": v, "n": n}, **about) for name, v, n in figures]
+    return [
+        row(
+            "constructions",
+            f"{what}_{name}",
+            {"value": value, "n": count},
+            construction=construction.name,
+            task=construction.task,
+        )
+        for name, value, count in figures
+    ]
