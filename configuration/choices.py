@@ -53,6 +53,12 @@ NORMALIZERS = {
     "sparsemax": "the nearest distribution to the scores, exactly zero for most keys (Martins & Astudillo 2016)",
 }
 
+NORMS = {
+    "layer": "mean 0 and variance 1 over the features of a token, with a trained gain and bias (Ba et al. 2016)",
+    "rms": "mean square 1 over the features of a token, with a trained gain (Zhang & Sennrich 2019)",
+    "none": "no norm: sublayers read the plain sum of what was written; hard to train, easy to set by hand",
+}
+
 EMBEDDINGS = {
     "table": "one trained vector per token",
     "ordinal": "numbers as cumulative sums of trained steps, so that order is visible; hand-made",

@@ -6,7 +6,7 @@ from typing import Any
 
 from transformers import PreTrainedConfig
 
-from .choices import ARCHITECTURES, EMBEDDINGS, NORMALIZERS, POOLERS, POSITION_ENCODINGS, POSITION_SCHEMES
+from .choices import ARCHITECTURES, EMBEDDINGS, NORMALIZERS, NORMS, POOLERS, POSITION_ENCODINGS, POSITION_SCHEMES
 from .rules import Rule, flag, fraction, is_whole_number, nearest, number_above, one_of, optional, share, token_list
 from .rules import whole_number as at_least
 
@@ -26,6 +26,7 @@ RULES: dict[str, Rule] = {
     "num_attention_heads": at_least(1, MOST_HEADS),
     "intermediate_size": at_least(1, WIDEST),
     "hidden_act": one_of(("relu", "gelu", "gelu_new", "silu", "tanh")),
+    "norm_type": one_of(NORMS),
     "norm_position": one_of(("pre", "post")),
     "layer_norm_eps": number_above(0),
     "dropout": fraction(),
@@ -76,6 +77,8 @@ EFFECTIVE_WHEN: dict[str, dict[str, tuple[str, ...]]] = {
     "attention_direction": {"architecture": ("encoder-decoder", "encoder")},
     "pooling_type": {"architecture": ("encoder",)},
     "tie_word_embeddings": {"architecture": ("encoder-decoder", "decoder")},
+    "norm_position": {"norm_type": ("layer", "rms")},
+    "layer_norm_eps": {"norm_type": ("layer", "rms")},
     "ordinal_token_range": {"embedding_type": ("ordinal",)},
     "max_position_embeddings": {"position_embedding_type": ("learned",), "position_scheme": ("randomized",)},
     "position_overflow": {"position_embedding_type": ("learned",)},
@@ -172,6 +175,7 @@ class HeadcountConfig(PreTrainedConfig):
     num_attention_heads: int = 4
     intermediate_size: int = 512
     hidden_act: str = "relu"
+    norm_type: str = "layer"
     norm_position: str = "pre"
     layer_norm_eps: float = 1e-5
     dropout: float = 0.0

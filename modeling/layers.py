@@ -10,6 +10,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 
 from ..configuration.configuration_headcount import HeadcountConfig
 from .attention import HeadcountAttention
+from .norms import NORMS
 
 
 class FeedForward(nn.Module):
@@ -53,17 +54,15 @@ class HeadcountLayer(GradientCheckpointingLayer):
         self.norm_first = config.norm_position == "pre"
         self.dropout = make_dropout(config)
 
-        def norm() -> nn.LayerNorm:
-            return nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-
+        norm = NORMS[config.norm_type]
         self.self_attn = HeadcountAttention(config, f"{stack}.{layer_idx}.self", layer_idx)
-        self.self_attn_norm = norm()
+        self.self_attn_norm = norm(config)
         self.cross_attn = None
         if stack == "decoder" and config.is_encoder_decoder:
             self.cross_attn = HeadcountAttention(config, f"{stack}.{layer_idx}.cross", layer_idx)
-            self.cross_attn_norm = norm()
+            self.cross_attn_norm = norm(config)
         self.feed_forward = FeedForward(config)
-        self.feed_forward_norm = norm()
+        self.feed_forward_norm = norm(config)
 
     def forward(
         self,
@@ -97,11 +96,11 @@ class HeadcountLayer(GradientCheckpointingLayer):
 
         return self.feed(hidden_states), self_maps, cross_maps
 
-    def enter(self, hidden_states: Tensor, norm: nn.LayerNorm) -> Tensor:
+    def enter(self, hidden_states: Tensor, norm: nn.Module) -> Tensor:
         """What a sublayer reads."""
         return norm(hidden_states) if self.norm_first else hidden_states
 
-    def leave(self, residual: Tensor, output: Tensor, norm: nn.LayerNorm) -> Tensor:
+    def leave(self, residual: Tensor, output: Tensor, norm: nn.Module) -> Tensor:
         """The residual stream after a sublayer has written its output to it."""
         hidden_states = residual + self.dropout(output)
         return hidden_states if self.norm_first else norm(hidden_states)

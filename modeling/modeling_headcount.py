@@ -90,9 +90,6 @@ class HeadcountPreTrainedModel(HeadsMixin, PreTrainedModel):
             init.xavier_uniform_(module.weight, gain=getattr(module, "init_gain", 1.0))
             if module.bias is not None:
                 init.zeros_(module.bias)
-        elif isinstance(module, nn.LayerNorm):
-            init.ones_(module.weight)
-            init.zeros_(module.bias)
 
     def gradient_checkpointing_enable(self, gradient_checkpointing_kwargs: dict | None = None, **kwargs: Any) -> None:
         if (gradient_checkpointing_kwargs or {}).get("use_reentrant"):

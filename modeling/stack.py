@@ -17,6 +17,7 @@ from .heads import expand_head_mask
 from .layers import HeadcountLayer, make_dropout
 from .masking import as_padding, visible_keys, whole_mask, without_effect
 from .normalizers import NORMALIZERS, Softmax
+from .norms import NORMS
 from .position_encodings import POSITION_ENCODINGS, PositionEncoding
 from .position_schemes import POSITION_SCHEMES
 
@@ -57,7 +58,7 @@ class HeadcountStack(nn.Module):
         self.dropout = make_dropout(config)
         self.layers = nn.ModuleList(HeadcountLayer(config, stack, i) for i in range(num_layers))
         pre_norm = config.norm_position == "pre"
-        self.final_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps) if pre_norm else nn.Identity()
+        self.final_norm: nn.Module = NORMS[config.norm_type](config) if pre_norm else nn.Identity()
 
     @can_return_tuple
     def forward(

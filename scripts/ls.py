@@ -20,11 +20,13 @@ FAMILIES: dict[str, tuple[str, dict[str, str]]] = {
     "poolers": ("pooling_type", choices.POOLERS),
     "attention": ("attn_implementation", choices.ATTENTION_FUNCTIONS),
     "normalizers": ("attention_normalizer", choices.NORMALIZERS),
+    "norms": ("norm_type", choices.NORMS),
     "embeddings": ("embedding_type", choices.EMBEDDINGS),
     "architectures": ("architecture", choices.ARCHITECTURES),
-    "recipes": ("recipe", {}),  # these are read from files and tasks
+    "recipes": ("recipe", {}),  # these and the next are read from files, tasks and constructions
     "tasks": ("task", {}),
     "options": ("option", {}),
+    "constructions": ("construction", {}),
 }
 
 
@@ -34,6 +36,10 @@ def choices_of(family: str) -> dict[str, str]:
         from ..trainers.recipe import describe_recipes
 
         return describe_recipes()
+    if family == "constructions":
+        from ..analysis.circuits.constructions.catalogue import CONSTRUCTIONS
+
+        return {name: construction.says for name, construction in CONSTRUCTIONS.items()}
     if family in ("tasks", "options"):
         from ..data_builders.registry import TASKS, load_own_tasks
         from .task_options import describe_options

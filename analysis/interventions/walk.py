@@ -118,7 +118,7 @@ class Walk:
         self,
         layer: HeadcountLayer,
         attention: HeadcountAttention,
-        norm: nn.LayerNorm,
+        norm: nn.Module,
         states: States,
         inputs: dict,
         how: "_How",

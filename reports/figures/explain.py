@@ -87,7 +87,9 @@ def draw_accounts(rows: Rows) -> Figure | None:
         chosen = [own[name] for name in names if name in own]
         _dots(axes, height, chosen, number, says)
     best = {row["variable"]: row for row in select(found, control="none")}
-    labels = [f"{name.replace('_', ' ')}\n{best[name]['site']}\n{best[name]['directions']} directions" for name in names]
+    labels = [
+        f"{name.replace('_', ' ')}\n{best[name]['site']}\n{best[name]['directions']} directions" for name in names
+    ]
     axes.set_yticks(range(len(names)), labels, fontsize=7.5)
     axes.invert_yaxis()
     axes.set_xlim(-2, 102)
@@ -121,12 +123,16 @@ def draw_seeds(rows: Rows) -> Figure | None:
             row = only(found, variable=name, run=run)
             if row is not None:
                 _dots(axis, [line], [row], groups.get(run, 1) - 1, "")
-                axis.text(100 * row["value"], line - 0.22, row["site"].replace(".residual", ""), fontsize=6, ha="right")
+                axis.text(
+                    100 * row["value"], line - 0.22, row["site"].replace(".residual", ""), fontsize=6, ha="right"
+                )
         axis.set_yticks(range(len(runs)), [f"{run} (group {groups.get(run, 1)})" for run in runs], fontsize=7.5)
         axis.set_xlim(0, 104)
         axis.set_ylim(len(runs) - 0.5, -0.6)
         axis.grid(axis="x", color="#DDDDDD", linewidth=0.6)
-    figure.supxlabel("whole answers as expected (%); runs of one group hold their variables in the same places", fontsize=8)
+    figure.supxlabel(
+        "whole answers as expected (%); runs of one group hold their variables in the same places", fontsize=8
+    )
     return figure
 
 

@@ -135,6 +135,8 @@ def test_an_option_without_effect_is_an_error():
         "cross_attention_positions": True,
         "attention_direction": "causal",
         "pooling_type": "max",
+        "norm_position": "post",
+        "layer_norm_eps": 1e-3,
         "ordinal_token_range": [3, 5],
         "max_position_embeddings": 99,
         "position_overflow": "clamp",
@@ -153,7 +155,9 @@ def test_an_option_without_effect_is_an_error():
     for name, value in odd_values.items():
         architecture = "encoder" if name.startswith(("decoder", "cross", "tie")) else "decoder"
         with pytest.raises(ValueError, match=f"^{name}=.*has no effect"):
-            HeadcountConfig(architecture=architecture, position_embedding_type="none", **{name: value})
+            HeadcountConfig(
+                architecture=architecture, position_embedding_type="none", norm_type="none", **{name: value}
+            )
 
 
 def test_overrides_on_loading_are_validated_too(tmp_path):

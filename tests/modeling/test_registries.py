@@ -3,7 +3,7 @@
 import pytest
 
 from headcount.configuration import choices
-from headcount.modeling import attention, embeddings, normalizers, pooling, position_encodings, position_schemes
+from headcount.modeling import attention, embeddings, normalizers, norms, pooling, position_encodings, position_schemes
 
 
 FAMILIES = {
@@ -12,6 +12,7 @@ FAMILIES = {
     "POOLERS": pooling,
     "ATTENTION_FUNCTIONS": attention,
     "NORMALIZERS": normalizers,
+    "NORMS": norms,
     "EMBEDDINGS": embeddings,
 }
 

@@ -1,0 +1,1 @@
+"""Models whose circuits are known, to test methods of circuit discovery on."""
