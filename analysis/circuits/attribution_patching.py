@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from ...modeling.stock.gates import Change
+from ...modeling.stock.changes import Change
 from ...records.intervals import mean_with_interval, rank_correlation
 from ...records.rows import Rows, row
 from ..interventions.batches import Batches, as_batches, batch_rows, with_answers
@@ -28,7 +28,7 @@ from ..interventions.measures import Measure, answer_margin
 from ..interventions.plan import Plan, Progress, RoleFinders, check_plan, role_mask
 from ..interventions.sites import Site, match_sites
 from ..interventions.sites import sites as all_sites
-from ..interventions.subject import Subject
+from ..interventions.subject import Subject, only_call
 from ..interventions.sweep import sweep
 
 
@@ -103,7 +103,7 @@ def estimates(plan: Plan, wanted: list[Site], metric: Any) -> NDArray[np.float64
     try:
         for start, batch, other in zip(plan.starts(), plan.batches, plan.sources or [], strict=True):
             with torch.no_grad():
-                _, record = subject.read(other, modules)
+                record = only_call(subject.read(other, modules)[1], "a model whose layers run once")
             # (B, L, H) for the heads of a layer, (B, L) for a sublayer.
             gates = {
                 name: torch.ones(states.shape[: 3 if name in subject.layers else 2], device=states.device)
@@ -111,7 +111,7 @@ def estimates(plan: Plan, wanted: list[Site], metric: Any) -> NDArray[np.float64
             }
             for gate in gates.values():
                 gate.requires_grad_()
-            with torch.enable_grad(), subject.changed({n: Change(gate, record[n]) for n, gate in gates.items()}):
+            with torch.enable_grad(), subject.changed({n: Change(gate, (record[n],)) for n, gate in gates.items()}):
                 value = metric(subject.call(subject.prepare(batch)), batch)
                 found = torch.autograd.grad(value.sum(), list(gates.values()), allow_unused=True)
             slopes = dict(zip(gates, found, strict=True))
