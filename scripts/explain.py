@@ -144,8 +144,8 @@ def explain_model(model: str, output: Path, variable: list[str] | None, overwrit
 
 def try_methods(output: Path, wanted: list[str] | None, overwrite: bool) -> "Rows":
     """The scores of all methods on every construction, each kept as soon as it is there."""
-    from ..analysis.circuits.validation import EXAMPLES, construction_names, validation_rows
     from ..analysis.circuits.constructions.catalogue import CONSTRUCTIONS
+    from ..analysis.circuits.validation import EXAMPLES, construction_names, validation_rows
     from ..records.claims import Claim
     from ..records.rows import write_rows
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from ...modeling.stock.gates import Change
+from ...modeling.stock.changes import Change
 from ...records.intervals import mean_with_interval, rank_correlation
 from ...records.rows import Rows, row
 from ..interventions.batches import Batches, as_batches, batch_rows, with_answers
@@ -29,8 +29,11 @@ from ..interventions.plan import Plan, Progress, RoleFinders, check_plan, role_m
 from ..interventions.replacements import mean_outputs, resampled
 from ..interventions.sites import Site, match_sites
 from ..interventions.sites import sites as all_sites
-from ..interventions.subject import Subject
+from ..interventions.subject import Subject, only_call
 from ..interventions.sweep import sweep
+
+
+ONCE = "a model whose layers run once"
 
 
 def attribution_patching(
@@ -110,13 +113,12 @@ def estimates(plan: Plan, wanted: list[Site], metric: Any) -> NDArray[np.float64
             means = mean_outputs(subject, plan.batches, modules) if kind == "mean" else {}
         for number, (start, batch) in enumerate(zip(plan.starts(), plan.batches, strict=True)):
             with torch.no_grad():
-                _, record = subject.read(plan.sources[number] if plan.sources is not None else batch, modules)
+                _, read = subject.read(plan.sources[number] if plan.sources is not None else batch, modules)
                 if kind == "resample":
-                    record = resampled(model, batch, record, plan.seed + number)
-                elif kind == "mean":
-                    record = {
-                        name: means[name][:, : own.shape[1]].to(own).expand_as(own) for name, own in record.items()
-                    }
+                    read = resampled(subject, batch, read, plan.seed + number)
+                record = only_call(read, ONCE)
+                if kind == "mean":
+                    record = {name: _as_many(only_call(means, ONCE)[name], own) for name, own in record.items()}
                 elif kind == "zero":
                     record = {name: torch.zeros_like(own) for name, own in record.items()}
             # (B, L, H) for the heads of a layer, (B, L) for a sublayer.
@@ -126,7 +128,7 @@ def estimates(plan: Plan, wanted: list[Site], metric: Any) -> NDArray[np.float64
             }
             for gate in gates.values():
                 gate.requires_grad_()
-            with torch.enable_grad(), subject.changed({n: Change(gate, record[n]) for n, gate in gates.items()}):
+            with torch.enable_grad(), subject.changed({n: Change(gate, (record[n],)) for n, gate in gates.items()}):
                 value = metric(subject.call(subject.prepare(batch)), batch)
                 if not value.requires_grad:
                     raise ValueError("the metric has no gradient; expected a differentiable one, computed by torch.")
@@ -139,6 +141,12 @@ def estimates(plan: Plan, wanted: list[Site], metric: Any) -> NDArray[np.float64
     finally:
         model.train(was_training)
     return np.concatenate(parts, axis=1)
+
+
+def _as_many(mean: Tensor, states: Tensor) -> Tensor:
+    """A mean (W, Q, ...) for every row of states (B * W, L, ...), as long as they are."""
+    times = len(states) // len(mean)
+    return mean[:, : states.shape[1]].to(states).repeat(times, *[1] * (states.ndim - 1))
 
 
 def _estimate(

@@ -4,7 +4,7 @@
                    from the empty circuit (0) to the model (1)
     complement     the share right without the circuit, beside `empty` (everything replaced) and `chance` (the
                    commonest answer); a complete circuit leaves no more than these (completeness)
-    removal_cost   for each node, the faithfulness that the circuit loses without it (minimality)
+    removal_cost   for each node and edge, the faithfulness that the circuit loses without it (minimality)
     curve          the faithfulness of circuits of other sizes that the search came by
     cpr, cmd       the area under that curve, and between it and 1, over the share of nodes or edges from 0 to 1
 
@@ -120,7 +120,7 @@ class _Scores:
         self.measures = [("good", trials.name)] + ([("fine", "loss")] if trials.metric is None else [])
 
     def rows(self, ladder: Sets) -> Rows:
-        without = [tuple(one for one in self.kept if one != node) for node in self.kept] if self.level == NODES else []
+        without = [tuple(other for other in self.kept if other != one) for one in self.kept]
         outside = tuple(one for one in self.every if one not in set(self.kept))
         # Random circuits for every size of a curve would take longer than all else; they stand where it was searched.
         with_chance = self.level == NODES and self.trials.ablation == self.circuit.ablation
@@ -133,7 +133,7 @@ class _Scores:
         )
         rows = [self._faithful("faithfulness", self.kept, own, 0, by, chance, self._members()) for by in self.measures]
         rows += self._complement(outside, rest)
-        rows += [self._cost(node, own, less, number) for number, node in enumerate(without and self.kept)]
+        rows += [self._cost(one, own, less, number) for number, one in enumerate(self.kept)]
         for number, some in enumerate(ladder):
             beside = along[number] if along else None
             rows += [self._faithful("curve", some, curve, number, by, beside) for by in self.measures]
@@ -198,14 +198,15 @@ class _Scores:
         about["chance"] = commonest_answer(self.trials.data) if self.trials.metric is None else None
         return [self._row("complement", self._share(rest, 0), len(outside), self.trials.name, **about)]
 
-    def _cost(self, node: str, own: Measured, less: Measured, number: int) -> Row:
+    def _cost(self, one: Any, own: Measured, less: Measured, number: int) -> Row:
         if self.trials.is_share:
             estimate = relative_drop(own.good[0], less.good[number], self.trials.intact.good[0])
         else:
             gap = self.trials.gap(self.level, "good")
             assert gap is not None  # else there would be no trials
             estimate = ratio_with_interval(own.good[0] - less.good[number], gap)
-        return self._row("removal_cost", estimate, len(self.kept), self.trials.name, site=str(node))
+        about = {"site": str(one)} if self.level == NODES else {"edge": edge_name(one)}
+        return self._row("removal_cost", estimate, len(self.kept), self.trials.name, **about)
 
     def _areas(self, ladder: Sets, curve: Measured, by: tuple[str, str]) -> Rows:
         which, name = by

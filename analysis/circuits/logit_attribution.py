@@ -25,7 +25,7 @@ from ...modeling.stock.finding import AttentionLayer
 from ...records.intervals import mean_with_interval
 from ...records.rows import Rows, row
 from ..interventions.batches import Batch, as_batch, batch_rows, token_at
-from ..interventions.subject import Outputs, Subject
+from ..interventions.subject import Subject, only_call
 from .logit_lens import answering_streams
 
 
@@ -135,7 +135,8 @@ def _watch(subject: Subject, batch: dict[str, Any], at: int) -> Watched:
         if "norm" in type(part).__name__.lower() and not any(f"{path}.".startswith(f"{own}.") for own in blocks)
     ]
     with _seen(seen, [*inner, *linear, *norms]):
-        outputs, record = subject.read(batch, {*streams, *subject.layers, *(f"{own}.mlp" for own in layers)})
+        outputs, read = subject.read(batch, {*streams, *subject.layers, *(f"{own}.mlp" for own in layers)})
+    record = only_call(read, "a model whose layers run once")
     if head not in seen:
         raise refused("a linear output layer that is called")
     places = token_at(batch, at).to(head.weight.device)
@@ -187,7 +188,7 @@ def _bias(projection: Any) -> Tensor:
 def _projection(
     layer: AttentionLayer,
     block: nn.Module,
-    record: Outputs,
+    record: dict[str, Tensor],
     seen: dict[nn.Module, tuple[Tensor, Any]],
     refused: "_Refusal",
 ) -> nn.Module:

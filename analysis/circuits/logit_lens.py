@@ -16,13 +16,13 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from ...data_builders.vocabulary import IGNORED
-from ...modeling.stock.gates import Change
+from ...modeling.stock.changes import Change
 from ...records.intervals import mean_with_interval
 from ...records.rows import Rows, row
 from ..interventions.batches import Batch, as_batch
 from ..interventions.measures import labelled
 from ..interventions.sites import Site
-from ..interventions.subject import Subject
+from ..interventions.subject import Subject, only_call
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,10 @@ def logit_lens(model: PreTrainedModel, batch: Batch) -> Lens:
     try:
         streams = answering_streams(subject)
         outputs, record = subject.read(given, set(streams))
+        states = only_call(record, "a model whose layers run once")
         if "logits" not in outputs:
             raise ValueError(f"{type(model).__name__} gives no logits; expected a model with an output layer.")
-        found = {Site(name): _read_from(subject, given, streams[-1], record[name]) for name in streams}
+        found = {Site(name): _read_from(subject, given, streams[-1], states[name]) for name in streams}
     finally:
         model.train(was_training)
     own = outputs["logits"]
@@ -98,7 +99,7 @@ def answering_streams(subject: Subject) -> list[str]:
 
 
 def _read_from(subject: Subject, batch: dict[str, Any], last: str, states: Tensor) -> Tensor:
-    with subject.changed({last: Change(torch.zeros(1, 1, device=states.device), states)}):
+    with subject.changed({last: Change(torch.zeros(1, 1, device=states.device), (states,))}):
         return subject.call(subject.prepare(batch))["logits"]
 
 

@@ -19,7 +19,7 @@ RIDGE = 1e-2  # in units of the features' mean square
 
 
 def probe_rows(features: Tensor, values: NDArray[np.int64], site: Site, variable: str, seed: int = 0) -> list[Row]:
-    """`probe_accuracy` on one half of the examples, of a map fitted on the other; and the same with shuffled values."""
+    """`probe_accuracy` on one half of the examples, of a map fitted on the other; and with shuffled values."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(values))
     fit, test = order[: len(order) // 2], order[len(order) // 2 :]

@@ -29,7 +29,7 @@ from ...modeling.stack import HeadcountStack
 from ..interventions.intervention import INTACT
 from ..interventions.measures import predicts_next
 from ..interventions.plan import Progress
-from ..interventions.shared_states import length_groups, cut_rows
+from ..interventions.shared_states import cut_rows, length_groups
 from ..interventions.sites import Site, sites
 from ..interventions.walk import Walk
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from typing import Literal, overload
 
 import torch
 from torch import Tensor
@@ -10,11 +11,29 @@ from transformers import PreTrainedModel
 from ...modeling.heads import Head, HeadName, pick_heads
 from ...modeling.stock.finding import list_heads
 from ..interventions.batches import Batch, as_batch
-from ..interventions.subject import Subject
+from ..interventions.subject import Subject, only_call
+
+
+@overload
+def head_outputs(
+    model: PreTrainedModel,
+    batch: Batch,
+    heads: Iterable[HeadName] | None = None,
+    *,
+    every_call: Literal[False] = False,
+) -> dict[Head, Tensor]: ...
+
+
+@overload
+def head_outputs(
+    model: PreTrainedModel, batch: Batch, heads: Iterable[HeadName] | None = None, *, every_call: Literal[True]
+) -> dict[Head, list[Tensor]]: ...
 
 
 @torch.inference_mode()
-def head_outputs(model: PreTrainedModel, batch: Batch, heads: Iterable[HeadName] | None = None) -> dict[Head, Tensor]:
+def head_outputs(
+    model: PreTrainedModel, batch: Batch, heads: Iterable[HeadName] | None = None, *, every_call: bool = False
+) -> dict[Head, Tensor] | dict[Head, list[Tensor]]:
     """What every head of the intact model puts out on a batch.
 
     >>> import headcount, torch
@@ -27,9 +46,10 @@ def head_outputs(model: PreTrainedModel, batch: Batch, heads: Iterable[HeadName]
         model: one of headcount's own, or any transformers model whose heads `list_heads` finds.
         batch: the model's inputs by name, or a tensor of input ids; decoder inputs are made from labels.
         heads: names of heads or attention layers, or patterns such as `decoder.*.self.*`; without them, all.
+        every_call: of layers that run more than once in a forward, keep every call; without it, they are an error.
 
     Returns:
-        Head -> (batch, queries, head dimension), in the order of `list_heads`.
+        Head -> (batch, queries, head dimension), in the order of `list_heads`; with `every_call`, a list of these.
     """
     subject = Subject.of(model)
     chosen = choose_heads(model, heads)
@@ -39,10 +59,11 @@ def head_outputs(model: PreTrainedModel, batch: Batch, heads: Iterable[HeadName]
         _, record = subject.read(as_batch(batch), {head.attention for head in chosen})
     finally:
         model.train(was_training)
-    return {
-        head: record[head.attention][:, :, subject.layers[head.attention].heads.index(head.number)].cpu()
-        for head in chosen
-    }
+    column = {head: subject.layers[head.attention].heads.index(head.number) for head in chosen}
+    if not every_call:
+        once = only_call(record, "every_call=True, which gives a list")
+        return {head: once[head.attention][:, :, column[head]].cpu() for head in chosen}
+    return {head: [output[:, :, column[head]].cpu() for output in record[head.attention]] for head in chosen}
 
 
 def choose_heads(model: PreTrainedModel, wanted: Iterable[HeadName] | None) -> list[Head]:

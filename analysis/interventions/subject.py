@@ -14,15 +14,16 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from ...modeling.modeling_headcount import HeadcountPreTrainedModel
+from ...modeling.stock.changes import Change
 from ...modeling.stock.finding import AttentionLayer, attention_layers
-from ...modeling.stock.gates import Change, change_heads
+from ...modeling.stock.gates import change_heads
 from ...modeling.stock.sublayers import change_sublayers, sublayer_paths
 from .batches import ANSWERS, batch_rows
 from .intervention import Intervention
 from .sites import Site
 
 
-Outputs = dict[str, Tensor]  # attention layer -> (B, Q, H, D), sublayer -> (B, L, E)
+Outputs = dict[str, tuple[Tensor, ...]]  # at every call: attention layer -> (B, Q, H, D), sublayer -> (B, L, E)
 Changes = dict[str, Change]  # attention layer or sublayer -> what becomes of its output
 Masks = Mapping[Site, Tensor]  # (B, tokens): the tokens that a site with a role means
 
@@ -73,8 +74,8 @@ class Subject:
 
     def read(self, batch: Mapping[str, Any], modules: set[str]) -> tuple[Any, Outputs]:
         """The intact model's outputs, and what these attention layers and sublayers put out on the way."""
-        by_module: dict[nn.Module, Tensor] = {}
-        record: Outputs = {}
+        by_module: dict[nn.Module, list[Tensor]] = {}
+        record: dict[str, list[Tensor]] = {}
         paths = {name: path for name, path in self.paths.items() if name in modules}
         with ExitStack() as stack:
             if modules & self.layers.keys():
@@ -82,8 +83,14 @@ class Subject:
             stack.enter_context(change_sublayers(self.model, paths, {}, record))
             outputs = self.call(self.prepare(batch))
         for name in modules & self.layers.keys():
-            record[name] = by_module[self.layers[name].module]
-        return outputs, record
+            record[name] = by_module.get(self.layers[name].module, [])
+        silent = next((name for name in sorted(modules) if not record.get(name)), None)
+        if silent is not None:
+            raise ValueError(
+                f"{silent} of this {type(self.model).__name__} does not run on these inputs, so that it puts out "
+                "nothing; expected sites of the parts that do."
+            )
+        return outputs, {name: tuple(record[name]) for name in modules}
 
     def changes_for(
         self, versions: list[Intervention], rows: int, replacements: dict[str, Outputs], masks: Masks
@@ -103,13 +110,36 @@ class Subject:
         gate = gates[0] if len(versions) == 1 else torch.cat([gate.expand(rows, *gate.shape[1:]) for gate in gates])
         kinds = [each.replacement_at(name) for each in versions]
         found = [None if kind == "zero" else replacements[kind][name] for kind in kinds]
-        there = next((one for one in found if one is not None), None)
-        if there is None:
+        counts = {len(calls) for calls in found if calls is not None}
+        if not counts:
             return Change(gate)
-        if len(set(map(id, found))) == 1:
-            return Change(gate, there if len(there) == 1 else there.repeat(len(versions), *[1] * (there.ndim - 1)))
-        each = [torch.zeros_like(there) if one is None else one for one in found]
-        return Change(gate, torch.cat([one.expand(rows, *one.shape[1:]) for one in each]))
+        if len(counts) > 1:
+            raise ValueError(
+                f"{name} runs {' and '.join(map(str, sorted(counts)))} times in forwards that replace each other; "
+                "expected as many calls in each."
+            )
+        by_call = ([None if calls is None else calls[call] for calls in found] for call in range(counts.pop()))
+        return Change(gate, tuple(_side_by_side(each, rows) for each in by_call))
+
+
+def _side_by_side(found: list[Tensor | None], rows: int) -> Tensor:
+    """What replaces one call in each version, None being zero: (V * B, Q, ...), or one row for all."""
+    there = [one for one in found if one is not None]
+    if len(set(map(id, found))) == 1:
+        return there[0] if len(there[0]) == 1 else there[0].repeat(len(found), *[1] * (there[0].ndim - 1))
+    size, places = max(rows, *map(len, there)), min(one.shape[1] for one in there)  # a mean may be of longer batches
+    each = [torch.zeros_like(there[0]) if one is None else one for one in found]
+    return torch.cat([one[:, :places].expand(size, -1, *one.shape[2:]) for one in each])
+
+
+def only_call(record: Outputs, wanted: str) -> dict[str, Tensor]:
+    """The outputs of modules that run once in a forward; others are an error that says what is expected."""
+    for name, calls in record.items():
+        if len(calls) != 1:
+            raise ValueError(
+                f"{name} runs {len(calls)} times in a forward, so it has no one output; expected {wanted}."
+            )
+    return {name: calls[0] for name, calls in record.items()}
 
 
 def _gate(each: Intervention, sites: tuple[Site, ...], heads: tuple[int, ...] | None, masks: Masks) -> Tensor:
@@ -182,7 +212,7 @@ def self_check(subject: Subject, batch: Mapping[str, Any], interventions: list[I
 
 def _check_streams(subject: Subject, batch: Mapping[str, Any], streams: list[str], plain: dict[str, Tensor]) -> None:
     _, record = subject.read(batch, set(streams))
-    same = {name: Change(torch.zeros(1, 1), states) for name, states in record.items()}
+    same = {name: Change(torch.zeros(1, 1), calls) for name, calls in record.items()}
     with subject.changed(same):
         found = numbers(subject.call(subject.prepare(batch)))
     for key, value in plain.items():

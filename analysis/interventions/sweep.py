@@ -23,7 +23,7 @@ from .finished_batches import FinishedBatches
 from .intervention import FROZEN, INTACT, Intervention
 from .measures import Measure, Metric, Values, decoding_of
 from .plan import FindsTokens, Outcomes, Plan, Progress, check_plan, role_mask
-from .replacements import mean_outputs, resampled
+from .replacements import check_same_shapes, for_rows, mean_outputs, resampled
 from .shared_states import obstacle, run_shared_states
 from .sites import as_sites
 from .subject import Subject, numbers, self_check
@@ -129,12 +129,15 @@ def run_by_batches(plan: Plan, ways: tuple[str, ...] = tuple(WAYS)) -> Outcomes:
         done = finished.load(number)
         if done is None:
             rows = batch_rows(batch)
-            intact, record = subject.read(batch, modules.get("resample", set()) | modules.get(FROZEN, set()))
-            replacements = {"mean": means, FROZEN: record}
+            wanted = [modules.get(kind, set()) for kind in ("resample", FROZEN, "source")]
+            intact, record = subject.read(batch, set().union(*wanted))
+            replacements = {"mean": for_rows(means, rows), FROZEN: record}
             if "resample" in modules:
-                replacements["resample"] = resampled(plan.model, batch, record, plan.seed + number)
+                others = {name: record[name] for name in modules["resample"]}
+                replacements["resample"] = resampled(subject, batch, others, plan.seed + number)
             if plan.sources is not None:
                 replacements["source"] = subject.read(plan.sources[number], modules["source"])[1]
+                check_same_shapes(record, replacements["source"])
             job = Job(
                 subject=subject,
                 inputs=subject.prepare(batch),

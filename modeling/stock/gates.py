@@ -16,6 +16,7 @@ Shapes: B rows, Q queries, H heads that are left in a layer, D head dimension.
 import inspect
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -30,6 +31,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from ..heads import Head, HeadName, check_gates, pick_heads
 from ..modeling_headcount import HeadcountPreTrainedModel
+from .changes import Change, rows_for, token_wise
 from .finding import AttentionLayer, attention_layers
 from .marks import PassingHook, SwitchedName
 from .own_code import OUTPUT, TORCH, PlaceGate, TorchGate
@@ -43,20 +45,13 @@ Item = TypeVar("Item")
 Gates = Iterable[HeadName] | Mapping[HeadName, float | Tensor] | Tensor
 
 
-@dataclass(frozen=True)
-class Change:
-    """g * (a head's output) + (1 - g) * (its replacement, or nothing), for every head of a layer."""
-
-    gate: Tensor  # (B or 1, H), or (B or 1, Q or more, H) where it differs from token to token
-    replacement: Tensor | None = None  # (B or 1, Q or more, H, D)
-
-
 @dataclass(eq=False)
 class Active:
     """What one `with` block does to heads."""
 
     changes: dict[nn.Module, Change] = field(default_factory=dict)
-    recorded: dict[nn.Module, Tensor] | None = None
+    calls: Counter[nn.Module] = field(default_factory=Counter)  # of the modules in `changes`
+    recorded: dict[nn.Module, list[Tensor]] | None = None
     maps: dict[nn.Module, list[Tensor]] | None = None
     seen: set[nn.Module] = field(default_factory=set)
     scope: Scope | None = None
@@ -109,12 +104,13 @@ def mask_heads(model: PreTrainedModel, heads: Gates, *, allow_any_gate: bool = F
 def change_heads(
     model: PreTrainedModel,
     changes: Mapping[str, Change],
-    record: dict[nn.Module, Tensor] | None = None,
+    record: dict[nn.Module, list[Tensor]] | None = None,
     layers: dict[str, AttentionLayer] | None = None,
 ) -> Iterator[None]:
-    """`mask_heads` by attention layer, with replacements; `record` collects what heads put out, (B, Q, H, D).
+    """`mask_heads` by attention layer, with replacements, for one forward; without them, for any number.
 
-    `layers` are those of the model, if they are known already.
+    `record` collects what heads put out at every call, (B, Q, H, D). `layers` are those of the model, if they are
+    known already.
     """
     if model.training and getattr(model, "is_gradient_checkpointing", False):
         raise ValueError(
@@ -122,7 +118,8 @@ def change_heads(
             "their gates; expected model.gradient_checkpointing_disable() first."
         )
     layers = layers or attention_layers(model)
-    active = Active({layers[name].module: change for name, change in changes.items()}, record, scope=find_scope())
+    by_module = {layers[name].module: change for name, change in changes.items()}
+    active = Active(by_module, recorded=record, scope=find_scope())
     with ExitStack() as stack:
         touched = [layer for layer in layers.values() if layer.module in active.changes or record is not None]
         if isinstance(model, HeadcountPreTrainedModel):
@@ -137,6 +134,8 @@ def change_heads(
                 stack.callback(layer.module.register_forward_hook(Insist(model, layer)).remove)
         stack.enter_context(_activated(active))
         yield
+        for name, change in changes.items():
+            change.check_calls(active.calls[layers[name].module], name)
 
 
 @contextmanager
@@ -173,37 +172,26 @@ def apply(module: nn.Module, output: Tensor) -> Tensor:
     recorded = _last(active.recorded for active in every)
     if getattr(module, "kept_heads", None) == []:  # what is there is blank, see pruned_model.NoHeads
         if recorded is not None:
-            recorded[module] = output[:, :, :0].detach()
+            recorded.setdefault(module, []).append(output[:, :, :0].detach())
         return output
     if recorded is not None:
-        if module in recorded:
-            raise ValueError(
-                f"a {type(module).__name__} runs more than once in a forward, so that its heads have no one output to "
-                "replace them by; expected zero ablation for this model."
-            )
-        recorded[module] = output.detach()
-    for change in [active.changes[module] for active in every if module in active.changes]:
+        recorded.setdefault(module, []).append(output.detach())
+    name = type(module).__name__
+    for active in every:
+        change = active.changes.get(module)
+        if change is None:
+            continue
         gate = rows_for(change.gate, output, "gates")
         if gate.shape[-1] != output.shape[2]:
             raise ValueError(
-                f"{type(module).__name__} puts out {output.shape[2]} heads where {gate.shape[-1]} were found, so they "
-                "cannot be masked; expected as many."
+                f"{name} puts out {output.shape[2]} heads where {gate.shape[-1]} were found, so they cannot be "
+                "masked; expected as many."
             )
         gate = token_wise(gate if gate.ndim == 3 else gate[:, None], output)[..., None]  # (B or 1, Q or 1, H, 1)
-        output = output * gate
-        if change.replacement is not None:
-            output = output + (1 - gate) * token_wise(rows_for(change.replacement, output, "replacements"), output)
+        output = change.applied(output, gate, active.calls[module], name)
+        if change.replacement is not None:  # gates alone need no count, which a compiled graph would be bound to
+            active.calls[module] += 1
     return output
-
-
-def token_wise(values: Tensor, output: Tensor) -> Tensor:
-    """Values (B or 1, tokens or 1, ...) for the tokens of an output, which may be fewer."""
-    if 1 < values.shape[1] < output.shape[1]:
-        raise ValueError(
-            f"values were given for {values.shape[1]} tokens where the model has {output.shape[1]}; expected one for "
-            "each, from a source or roles of the same length."
-        )
-    return values[:, : output.shape[1]].to(output)
 
 
 @torch.compiler.disable
@@ -218,18 +206,6 @@ def _active() -> tuple[Active, ...]:
 def _last(found: Iterable[dict[nn.Module, Item] | None]) -> dict[nn.Module, Item] | None:
     """Of the innermost block that asks for it."""
     return next((each for each in reversed([*found]) if each is not None), None)
-
-
-def rows_for(values: Tensor, output: Tensor, what: str) -> Tensor:
-    """Per-example values for the rows of a batch, each repeated for the beams of its example."""
-    rows, batch = values.shape[0], output.shape[0]
-    if rows in (1, batch):
-        return values
-    if batch % rows:
-        raise ValueError(
-            f"{what} were given for {rows} examples, but the model runs on a batch of {batch}; expected as many."
-        )
-    return values.repeat_interleave(batch // rows, dim=0)
 
 
 def _gated(plain: str) -> Callable:

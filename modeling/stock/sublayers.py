@@ -14,6 +14,7 @@ Shapes: B rows, L tokens, E hidden size.
 """
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import cast
@@ -25,8 +26,8 @@ from transformers.pytorch_utils import Conv1D
 
 from ..modeling_headcount import HeadcountPreTrainedModel
 from ..stack import HeadcountStack
+from .changes import Change, rows_for, token_wise
 from .finding import attention_layers
-from .gates import Change, rows_for, token_wise
 
 
 def sublayer_paths(model: PreTrainedModel) -> dict[str, str]:
@@ -126,21 +127,27 @@ def change_sublayers(
     model: PreTrainedModel,
     paths: Mapping[str, str],
     changes: Mapping[str, Change],
-    record: dict[str, Tensor] | None = None,
+    record: dict[str, list[Tensor]] | None = None,
 ) -> Iterator[None]:
-    """Within the context, sublayers put out something else; `record` collects what all of them put out, (B, L, E).
+    """Within the context, which is one forward, sublayers put out something else.
 
-    A change has a gate (B or 1, L or 1) and a replacement (B or 1, L, E).
+    `record` collects what all of them put out at every call, (B, L, E). A change has a gate (B or 1, L or 1) and
+    replacements (B or 1, L, E).
     """
+    calls: Counter[str] = Counter()
     with ExitStack() as stack:
         for name, path in paths.items():
             if name in changes or record is not None:
-                hook = _changing(name, changes.get(name), record)
+                hook = _changing(name, changes.get(name), record, calls)
                 stack.callback(model.get_submodule(path).register_forward_hook(hook).remove)
         yield
+    for name, count in calls.items():
+        changes[name].check_calls(count, name)
 
 
-def _changing(name: str, change: Change | None, record: dict[str, Tensor] | None) -> Callable:
+def _changing(
+    name: str, change: Change | None, record: dict[str, list[Tensor]] | None, calls: Counter[str]
+) -> Callable:
     def hook(module: nn.Module, inputs: tuple, output: Tensor | tuple) -> Tensor | tuple:
         states = output[0] if isinstance(output, tuple) else output
         if states.ndim != 3:
@@ -148,15 +155,12 @@ def _changing(name: str, change: Change | None, record: dict[str, Tensor] | None
                 f"{name} puts out a tensor of shape {tuple(states.shape)}; expected (batch, tokens, hidden size)."
             )
         if record is not None:
-            if name in record:
-                raise ValueError(f"{name} runs more than once in a forward; expected zero ablation for this model.")
-            record[name] = states.detach()
+            record.setdefault(name, []).append(states.detach())
         if change is None:
             return output
         gate = token_wise(rows_for(change.gate, states, "gates"), states)[..., None]
-        changed = states * gate
-        if change.replacement is not None:
-            changed = changed + (1 - gate) * token_wise(rows_for(change.replacement, states, "replacements"), states)
+        changed = change.applied(states, gate, calls[name], name)
+        calls[name] += 1
         return (changed, *output[1:]) if isinstance(output, tuple) else changed
 
     return hook

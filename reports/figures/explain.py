@@ -34,8 +34,8 @@ def draw_circuit(rows: Rows) -> Figure | None:
     reached = only(own, metric="faithfulness", level="edges")
     assert reached is not None
     title = (
-        f"{len(jobs)} nodes and {reached['size']} of {reached['of']} edges reach {100 * reached['value']:.1f} % of the "
-        f"model (n = {reached['n']:,}, everything else set to its mean)"
+        f"{len(jobs)} nodes and {reached['size']} of {reached['of']} edges reach {100 * reached['value']:.1f} % of "
+        f"the model\n(n = {reached['n']:,}, everything else set to its mean)"
     )
     return draw_wiring(jobs, [_edge(name) for name in found["edges"]], {}, title, effects)
 
@@ -111,7 +111,7 @@ def _dots(axes, heights: list[float], rows: list[Row], number: int, label: str) 
 
 
 def draw_seeds(rows: Rows) -> Figure | None:
-    """Several runs side by side: for every variable, what is accounted for in each; runs that are alike share a mark."""
+    """Several runs side by side: what is accounted for in each; runs that are alike share a mark."""
     found = select(rows, metric="interchange_accuracy", stage="account", scope={}, control="none")
     runs, names = values_of(found, "run"), values_of(found, "variable")
     groups = {row["run"]: int(row["value"]) for row in select(rows, study="seed_groups", metric="group")}

@@ -18,9 +18,15 @@ WIDE, HIGH, LANE, LETTERS = 6.0, 0.8, 0.42, 50  # a box, the distance of wires, 
 
 
 def draw_wiring(
-    jobs: Mapping[str, str], edges: Sequence[tuple[str, str]], decoys: Mapping[str, str], title: str
+    jobs: Mapping[str, str],
+    edges: Sequence[tuple[str, str]],
+    decoys: Mapping[str, str],
+    title: str,
+    effects: Mapping[tuple[str, str], float] | None = None,
 ) -> Figure:
     """Time runs down. A wire leaves its writer with a dot, and goes into every reader with an arrow.
+
+    With `effects`, shares that are lost without an edge, an arrow is the wider the more is lost.
 
     >>> figure = draw_wiring({"encoder.0.mlp": "adds"}, [("encoder.embed", "encoder.0.mlp")], {}, "one node")
     >>> figure.axes[0].get_title()
@@ -43,9 +49,15 @@ def draw_wiring(
         heights = [
             rows[reader] + _share(arriving[reader].index(writer), len(arriving[reader])) for reader in readers[writer]
         ]
-        _wire(axes, rows[writer] + HIGH / 3, heights, WIDE + LANE * (lane + 1), lane)
+        widths = [_width(None if effects is None else effects.get((writer, one), 0.0)) for one in readers[writer]]
+        _wire(axes, rows[writer] + HIGH / 3, heights, widths, WIDE + LANE * (lane + 1), lane)
     axes.legend(
-        handles=patches(LEGEND), loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=4, frameon=False, fontsize=7
+        handles=patches({what: color for what, color in LEGEND.items() if decoys or color != DECOY}),
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        ncols=4,
+        frameon=False,
+        fontsize=7,
     )
     return figure
 
@@ -92,11 +104,16 @@ def _box(axes: Any, row: int, name: str, says: str, is_decoy: bool) -> None:
     axes.text(1.9, row, fill(says, LETTERS), ha="left", va="center", fontsize=7, color=color, linespacing=1.1)
 
 
-def _wire(axes: Any, start: float, ends: list[float], x: float, number: int) -> None:
-    style = {"color": COLORS[number % 6], "linestyle": DASHES[number // 6 % len(DASHES)], "linewidth": 1.4}
-    axes.plot([WIDE, x, x], [start, start, max(ends)], zorder=2, **style)
+def _width(effect: float | None) -> float:
+    """Of a wire: from thin, where nothing is lost without it, to four times as wide, where everything is."""
+    return 1.4 if effect is None else 0.8 + 2.4 * min(1.0, max(0.0, effect))
+
+
+def _wire(axes: Any, start: float, ends: list[float], widths: list[float], x: float, number: int) -> None:
+    style: dict[str, Any] = {"color": COLORS[number % 6], "linestyle": DASHES[number // 6 % len(DASHES)]}
+    axes.plot([WIDE, x, x], [start, start, max(ends)], zorder=2, linewidth=max(widths), **style)
     axes.plot([WIDE], [start], marker="o", markersize=4, color=style["color"], zorder=3, clip_on=False)
-    for end in ends:
-        axes.plot([x, WIDE + 0.1], [end, end], zorder=2, **style)
-        axes.plot([WIDE + 0.06], [end], marker="<", markersize=5, color=style["color"], zorder=3)
+    for end, width in zip(ends, widths, strict=True):
+        axes.plot([x, WIDE + 0.1], [end, end], zorder=2, linewidth=width, **style)
+        axes.plot([WIDE + 0.06], [end], marker="<", markersize=3.5 + width, color=style["color"], zorder=3)
         axes.plot([x], [end], marker="o", markersize=2.5, color=style["color"], zorder=3)

@@ -6,18 +6,18 @@ from typing import Any
 import numpy as np
 import torch
 from oracles import closing_hook, hook_places, ways
+from replacing import Tap, means, of_others, recorded, replaced, taps, zeros
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 from zoo import tiny_model
 from zoo_inputs import tiny_inputs
 
 import headcount
-from headcount.analysis.interventions.batches import batch_rows
+from headcount.analysis.interventions.batches import batch_rows, partners
 from headcount.analysis.interventions.intervention import Intervention
 from headcount.analysis.interventions.subject import numbers
 from headcount.analysis.interventions.sweep import sweep
 from headcount.modeling.stock.finding import AttentionLayer, attention_layers
-from headcount.modeling.stock.gates import Change, change_heads
 
 
 MODES = ("zero", "mean", "resample")
@@ -189,15 +189,124 @@ def measure(outputs: Any, batch: dict) -> Tensor:
     return totals
 
 
+def replacements(model: PreTrainedModel, inputs: dict, ran: dict[str, AttentionLayer]) -> str:
+    """One layer of each class, its last head: mean, resample and a swap are what an oracle of its own gives."""
+    rows, said, unverified, refusals = batch_rows(inputs), [], [], []
+    kinds = {type(layer.module): layer for layer in reversed(ran.values())}
+    for kind, layer in kinds.items():
+        fitting = [] if rows < 2 else fitting_taps(model, inputs, layer, len(layer.heads) - 1)
+        if not fitting:
+            unverified.append(kind.__name__)
+            continue
+        for mode, others in (("mean", {}), ("resample", {}), ("source", {"sources": turn(inputs)})):
+            head = Intervention((f"{layer.name}.{layer.heads[-1]}",), replacement=mode)
+            try:
+                torch.manual_seed(0)
+                found = sweep(model, inputs, [head], measure, **others).values[1]
+            except ValueError as error:
+                refusals.append(f"{mode} of {layer.name} refused: {str(error).splitlines()[0]}")
+                continue
+            wanted = [by_tap(model, inputs, tap, len(layer.heads) - 1, mode) for tap in fitting]
+            if not any(one is not None and close(found, one) for one in wanted):
+                raise WrongError(f"{mode} of {layer.name} ({kind.__name__}) differs from the oracle")
+            said.append(mode)
+    if unverified:
+        return f"unverified: {', '.join(unverified)} agrees with no oracle"
+    if not said:
+        return f"refused: {refusals[0]}"
+    return "right: " + "; ".join([f"{len(said)} of {3 * len(kinds)}", *refusals])
+
+
+def turn(inputs: dict) -> dict:
+    """The same examples, the last one first."""
+    return {n: v.roll(1, 0) if isinstance(v, Tensor) and v.ndim else v for n, v in inputs.items()}
+
+
+def fitting_taps(model: PreTrainedModel, inputs: dict, layer: AttentionLayer, head: int) -> list[Tap]:
+    """The places at which a head that is zero is a head that is masked."""
+    found = []
+    with headcount.mask_heads(model, [f"{layer.name}.{layer.heads[head]}"]):
+        masked = outputs_of(model, inputs)
+
+    def run() -> list[Tensor]:
+        return outputs_of(model, inputs)
+
+    for tap in taps(model, layer.path, len(layer.heads)):
+        try:
+            if same(replaced(run, tap, head, zeros(recorded(run, tap))), masked):
+                found.append(tap)
+        except (RuntimeError, IndexError, ValueError):  # not where these heads are, not as many, or no such tap
+            continue
+    return found
+
+
+def by_tap(model: PreTrainedModel, inputs: dict, tap: Tap, head: int, mode: str) -> Any:
+    """What is measured with a head replaced at a tap; None where it does not go row by row."""
+    rows = batch_rows(inputs)
+
+    def run(given: dict = inputs) -> Any:
+        torch.manual_seed(0)
+        with torch.inference_mode():
+            return model(**given)
+
+    calls = recorded(lambda: run(turn(inputs)), tap) if mode == "source" else recorded(run, tap)
+    if mode in ("mean", "resample") and any(len(own) % rows for own in calls):
+        return None
+    if mode == "zero":
+        calls = zeros(calls)
+    elif mode == "mean":
+        calls = means(calls, rows)
+    elif mode == "resample":
+        calls = of_others(calls, partners(inputs, 0).tolist())
+    return measure(replaced(run, tap, head, calls), inputs).numpy()
+
+
+def close(found: np.ndarray, wanted: np.ndarray) -> bool:
+    return np.allclose(found, wanted, atol=1e-4 * max(1e-3, float(np.abs(wanted).max())), rtol=0, equal_nan=True)
+
+
 def maps(model: PreTrainedModel, inputs: dict, ran: dict[str, AttentionLayer]) -> str:
-    found = headcount.attention_maps(model, inputs)
+    """A map for every head and call, and those that the model gives by itself are among them."""
+    found = headcount.attention_maps(model, inputs, every_call=True)
     missing = [name for name in ran if name not in found]
     if missing:
         raise WrongError(f"no map of {missing[0]}")
     for name in ran:
-        if found[name].shape[1] != len(ran[name].heads):
-            raise WrongError(f"{name} has {found[name].shape[1]} maps for {len(ran[name].heads)} heads")
-    return f"right: {len(found)}"
+        for weights in found[name]:
+            if weights.shape[1] != len(ran[name].heads):
+                raise WrongError(f"{name} has {weights.shape[1]} maps for {len(ran[name].heads)} heads")
+    every = [(name, each) for name, calls in found.items() for each in calls]
+    in_order = all(len(calls) == 1 for calls in found.values())  # else it is by layer here, and by call there
+    matched = set()
+    for key, own in own_maps(model, inputs).items():
+        last = -1
+        for number, weights in enumerate(own):
+            alike = [place for place, (_, each) in enumerate(every) if each.shape == weights.shape]
+            equal = [place for place in alike if torch.allclose(every[place][1], weights, atol=1e-5)]
+            if alike and not any(place > last for place in equal):
+                raise WrongError(
+                    f"{key} {number} of output_attentions=True is not where {every[alike[0]][0]} or later is"
+                )
+            matched.update(equal)
+            last = min((place for place in equal if place > last), default=last) if in_order else -1
+    return f"right: {len(matched)} of {len(every)} compared"
+
+
+def own_maps(model: PreTrainedModel, inputs: dict) -> dict[str, list[Tensor]]:
+    """What the model itself gives as its attentions, step by step (`eager`), by output; some models give none."""
+    eager = copy.deepcopy(model)
+    try:
+        eager.set_attn_implementation("eager")
+        torch.manual_seed(0)
+        with torch.inference_mode():
+            outputs = eager(**inputs, output_attentions=True)
+    except (ValueError, TypeError, KeyError):  # it has no such argument, or no such implementation
+        return {}
+    found: dict[str, list[Tensor]] = {}
+    for name, value in numbers(outputs).items():
+        if "attention" in name and value.ndim == 4:
+            found.setdefault(name.rpartition(".")[0] or name, []).append(value)
+    return found
 
 
 def pruning(model: PreTrainedModel, inputs: dict, ran: dict[str, AttentionLayer]) -> str:
@@ -216,26 +325,25 @@ def pruning(model: PreTrainedModel, inputs: dict, ran: dict[str, AttentionLayer]
 
 
 def patching(model: PreTrainedModel, inputs: dict, ran: dict[str, AttentionLayer]) -> str:
-    """What a head puts out on the examples turned round, in its place: by any runner, and as it was recorded."""
-    turned = {
-        name: value.flip(0) if isinstance(value, Tensor) and value.ndim else value for name, value in inputs.items()
-    }
+    """What the last head of a layer puts out on the examples turned round, in its place, as an oracle has it."""
     layer = list(ran.values())[-1]
-    head = f"{layer.name}.{layer.heads[0]}"
-    wanted = [Intervention((head,), replacement="source")]
+    place = len(layer.heads) - 1
+    head = f"{layer.name}.{layer.heads[place]}"
     torch.manual_seed(0)
-    found = sweep(model, inputs, wanted, measure, sources=turned)
-    recorded: dict[nn.Module, Tensor] = {}
-    with change_heads(model, {}, recorded):
-        outputs_of(model, turned)
-    gate = torch.ones(1, len(layer.heads))
-    gate[:, 0] = 0.0
-    with change_heads(model, {layer.name: Change(gate, recorded[layer.module])}), torch.inference_mode():
-        torch.manual_seed(0)
-        expected = measure(model(**inputs), inputs).numpy()
-    if not np.allclose(found.values[1], expected, atol=1e-4 * max(1e-3, float(np.abs(expected).max()))):
-        raise WrongError(f"a swap of {head} differs from a plain recording")
+    found = sweep(model, inputs, [Intervention((head,), replacement="source")], measure, sources=turn(inputs))
+    wanted = [by_tap(model, inputs, tap, place, "source") for tap in fitting_taps(model, inputs, layer, place)]
+    if not wanted:
+        return f"unverified: {type(layer.module).__name__} agrees with no oracle"
+    if not any(close(found.values[1], one) for one in wanted):
+        raise WrongError(f"a swap of {head} differs from the oracle")
     return f"right: {found.runner}"
 
 
-USES = {"masks": masks, "ablation": ablation, "maps": maps, "pruning": pruning, "patching": patching}
+USES = {
+    "masks": masks,
+    "ablation": ablation,
+    "replacements": replacements,
+    "maps": maps,
+    "pruning": pruning,
+    "patching": patching,
+}

@@ -17,9 +17,11 @@ INTRODUCTION = """# Every architecture, tried
 
 `make coverage` builds a tiny random model of every model type in transformers {version}, from its config class alone,
 and compares what headcount does with it: masks with value projections that are set to zero and with plain hooks;
-ablation by every runner with one pass per head, in three modes, for all heads and for a few; pruned models with masked
-ones; swaps with what the head was recorded to put out. Maps are counted, one for every head, and not compared. Model
-types of a later release show up by themselves.
+ablation by the quickest runner with one pass per head, in three modes, for all heads and for a few; replacements
+(mean, resample, a swap with another run) of one head in each class of layers with values that are recorded and put in
+by plain hooks, or at torch's attention, without headcount's recorder; pruned models with masked ones. Maps are
+counted, one for every head and call, and compared with what the model gives by `output_attentions=True` where it does.
+Model types of a later release show up by themselves.
 
 {types} model types (towers and parts count for themselves); {missing} could not be built or run tiny, {without} have
 no attention heads. Of the other {left}:

@@ -11,6 +11,8 @@ from zoo import model_classes, tiny_model
 from zoo_inputs import tiny_inputs
 
 import headcount
+from headcount.analysis.interventions import sweep
+from headcount.analysis.interventions.intervention import Intervention
 from headcount.modeling.stock.own_code import PLACES
 
 
@@ -26,6 +28,7 @@ SAMPLE = {
     ),
     **dict.fromkeys(("DetrForObjectDetection", "Qwen2VLForConditionalGeneration", "MixtralForCausalLM"), "right"),
     **dict.fromkeys(("AlbertForMaskedLM", "OPTForCausalLM", "ViTMAEForPreTraining"), "right"),
+    **dict.fromkeys(("DiffLlamaForCausalLM", "Qwen3NextForCausalLM"), "right"),
     **dict.fromkeys(("ResNetModel", "MambaForCausalLM"), "none"),
     "XLNetLMHeadModel": "refused",
     "GroundingDinoForObjectDetection": "partial",
@@ -75,3 +78,65 @@ def test_a_check_can_fail(monkeypatch):
     assert checks.verdict(checks.masks, model, tiny_inputs(model), ran).startswith("right")
     monkeypatch.setattr(headcount, "mask_heads", wrong)
     assert checks.verdict(checks.masks, model, tiny_inputs(model), ran).startswith("WRONG")
+
+
+def test_an_oracle_of_its_own_finds_wrong_means_partners_and_swaps(monkeypatch):
+    """Values that are a little off, calls in the wrong order, and an example that is resampled by itself."""
+    model = tiny_model("AlbertForMaskedLM")
+    inputs = tiny_inputs(model)
+    ran = checks.which_ran(model, inputs, checks.attention_layers(model))
+    assert checks.verdict(checks.replacements, model, inputs, ran) == "right: 3 of 3"
+    means, others = sweep.mean_outputs, sweep.resampled
+    wrongs = {
+        "mean": (
+            "mean_outputs",
+            lambda *given: {n: tuple(1.1 * each for each in c) for n, c in means(*given).items()},
+        ),
+        "resample": ("resampled", lambda subject, batch, record, seed: record),
+    }
+    backwards = {
+        "mean": ("mean_outputs", lambda *given: {name: calls[::-1] for name, calls in means(*given).items()}),
+        "resample": ("resampled", lambda *given: {name: calls[::-1] for name, calls in others(*given).items()}),
+    }
+    for mode, (function, wrong) in [*wrongs.items(), *backwards.items()]:
+        with monkeypatch.context() as patched:
+            patched.setattr(sweep, function, wrong)
+            found = checks.verdict(checks.replacements, model, inputs, ran)
+            assert found.startswith(f"WRONG: {mode} of encoder.0.self"), found
+    read = sweep.Subject.read
+    monkeypatch.setattr(
+        sweep.Subject, "read", lambda *given: (read(*given)[0], {n: c[::-1] for n, c in read(*given)[1].items()})
+    )
+    assert checks.verdict(checks.patching, model, inputs, ran).startswith("WRONG: a swap of encoder.0.self.3")
+
+
+def test_maps_that_are_not_the_models_own_are_found_out(monkeypatch):
+    model = tiny_model("BertForMaskedLM")
+    inputs = tiny_inputs(model)
+    ran = checks.which_ran(model, inputs, checks.attention_layers(model))
+    assert checks.verdict(checks.maps, model, inputs, ran) == "right: 2 of 2 compared"
+    true = headcount.attention_maps(model, inputs, every_call=True)
+    off = {name: [0.99 * weights for weights in calls] for name, calls in true.items()}
+    turned = dict(zip(true, reversed([*true.values()]), strict=True))
+    for wrong in (off, turned):
+        monkeypatch.setattr(headcount, "attention_maps", lambda *given, wrong=wrong, **options: wrong)
+        assert checks.verdict(checks.maps, model, inputs, ran).startswith("WRONG: attentions")
+
+
+@pytest.mark.parametrize(
+    "name", ["SiglipModel", "Idefics3ForConditionalGeneration", "LlavaNextForConditionalGeneration"]
+)
+def test_a_few_heads_of_the_first_and_the_last_layer_of_towers_are_right(name):
+    """Groups of two and of one: every one of them that grows on its way is what a hook gives."""
+    model = tiny_model(name)
+    inputs = tiny_inputs(model)
+    layers = [*checks.which_ran(model, inputs, checks.attention_layers(model)).values()]
+    few = [(layers[0], 0), (layers[0], 1), (layers[-1], len(layers[-1].heads) - 1)]
+    assert layers[0].name.split(".")[0] != layers[-1].name.split(".")[0]
+    for mode in ("zero", "mean", "resample"):
+        wanted = [Intervention((f"{own.name}.{own.heads[place]}",), replacement=mode) for own, place in few]
+        found = checks.run_sweep(model, inputs, wanted, None).values[1:]
+        for (own, place), values in zip(few, found, strict=True):
+            taps = checks.fitting_taps(model, inputs, own, place)
+            by_hooks = [checks.by_tap(model, inputs, tap, place, mode) for tap in taps]
+            assert any(checks.close(values, one) for one in by_hooks if one is not None), (own.name, place, mode)

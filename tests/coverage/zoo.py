@@ -110,6 +110,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "swin2sr": {"embed_dim": 24, "num_heads": [2, 2], "depths": [2, 2]},
     "T5GemmaEncoderModel": {"is_encoder_decoder": False},
     "ViltForImagesAndTextClassification": {"num_images": 2, "modality_type_vocab_size": 3},
+    "timesfm2_5": {"context_length": 128},
     "tvp": {"max_img_size": 64},
     "xlstm": {"hidden_size": 128},
     "xmod": {"default_language": "en_XX"},

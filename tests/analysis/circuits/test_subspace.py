@@ -116,6 +116,6 @@ def test_there_is_no_place_before_the_first():
     task = examples.task
     values = task.variables["violation"].values(examples.problems)
     assert values.tolist() == [[-1, 0, 0], [-1, 1, 1]]
-    model, pairs = model_and_pairs("encoder-decoder")
+    _, pairs = model_and_pairs("encoder-decoder")
     right = pairs.roles("input").where("right")
     assert np.array_equal(right.any(-1), pairs.index > 0)
