@@ -36,11 +36,11 @@ def draw_counterfactuals(
     rows = len(problems) if n is None else n
     first, second = (_shuffled(rng, len(problems), rows) for _ in range(2))
     base, source = problems[first], problems[second]
-    values = [about.values(side) for side in (base, source)]
-    place, found = _places(*values, rng, kind == "equal")
+    own, others = about.values(base), about.values(source)
+    place, found = _places(own, others, rng, kind == "equal")
     kept = np.flatnonzero(found & (first != second))
     base, source, place = base[kept], source[kept], place[kept]
-    return Pairs(base, source, place, about.answers(base, place, values[1][kept, place]))
+    return Pairs(base, source, place, about.answers(base, place, others[kept, place]))
 
 
 def _shuffled(rng: np.random.Generator, there: int, wanted: int) -> NDArray[np.int64]:

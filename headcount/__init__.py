@@ -31,6 +31,7 @@ _PUBLIC = {
     "ablate": "analysis.heads.ablation",
     "interchange": "analysis.circuits.interchange",
     "gradient_importance": "analysis.heads.importance",
+    "explain": "analysis.circuits.explain",
     "find_circuit": "analysis.circuits.find_circuit",
     "Circuit": "analysis.circuits.circuit",
     "logit_lens": "analysis.circuits.logit_lens",
@@ -61,6 +62,7 @@ __all__ = ["__version__", *_PUBLIC]
 if TYPE_CHECKING:
     from .analysis.circuits.attribution_patching import attribution_patching
     from .analysis.circuits.circuit import Circuit
+    from .analysis.circuits.explain import explain
     from .analysis.circuits.find_circuit import find_circuit
     from .analysis.circuits.interchange import interchange
     from .analysis.circuits.logit_attribution import logit_attribution

@@ -5,6 +5,8 @@ A probe shows what is there, not what is used: only an intervention does that.
 Shapes: N examples, F features, K values of the variable.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -27,7 +29,7 @@ def probe_rows(features: Tensor, values: NDArray[np.int64], site: Site, variable
     for shuffled in (False, True):
         known = rng.permutation(values[fit]) if shuffled else values[fit]
         right = _predicted(features[fit], known, features[test]) == values[test]
-        about = {"site": str(site), "variable": variable, "shuffled": shuffled}
+        about: dict[str, Any] = {"site": str(site), "variable": variable, "shuffled": shuffled}
         rows.append(row("variables", "probe_accuracy", rate(int(right.sum()), len(right)), **about))
     return rows
 

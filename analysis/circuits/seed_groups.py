@@ -23,8 +23,8 @@ def seed_groups(accounts: dict[str, Rows]) -> Rows:
     group_of = {name: {name} for name in names}
     for first, second in combinations(names, 2):
         distance = _apart(profiles[first], profiles[second])
-        about = {"run": first, "compared_with": second}
-        rows.append(row("seed_groups", "apart", {"value": distance, "n": len(profiles[first])}, **about))
+        estimate = {"value": distance, "n": len(profiles[first])}
+        rows.append(row("seed_groups", "apart", estimate, run=first, compared_with=second))
         if distance <= APART:
             joined = group_of[first] | group_of[second]
             group_of |= dict.fromkeys(joined, joined)

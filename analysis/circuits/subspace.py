@@ -75,8 +75,12 @@ def _read(model: HeadcountPreTrainedModel, pairs: PairedExamples, modules: list[
         source.append(_outputs(model, cut_rows(model, pairs.source.rows, part), modules))
         if model.config.is_encoder_decoder:
             memory.append(model.base_model.encoder(own["input_ids"], return_dict=True).last_hidden_state)
-    joined = [{name: torch.cat([each[name] for each in some]) for name in some[0]} for some in (rows, base, source)]
-    return Streams(model, *joined, torch.cat(memory) if memory else None, torch.cat(parts))
+
+    def joined(some: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+        return {name: torch.cat([each[name] for each in some]) for name in some[0]}
+
+    whole = torch.cat(memory) if memory else None
+    return Streams(model, joined(rows), joined(base), joined(source), whole, torch.cat(parts))
 
 
 def _outputs(model: HeadcountPreTrainedModel, rows: dict[str, Tensor], modules: list[str]) -> dict[str, Tensor]:

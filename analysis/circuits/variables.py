@@ -278,7 +278,12 @@ def _in_untrained_model(
 def _kept(material: Material, site: Site, streams: list[Streams], basis: Tensor) -> Row:
     right = answers_as_expected(make_swaps(streams, material.equal, site), basis, len(material.equal))
     right = right[~np.isnan(right)]
-    about = {"variable": material.name, "site": str(site), "directions": basis.shape[1], "pairs": "equal"}
+    about: dict[str, Any] = {
+        "variable": material.name,
+        "site": str(site),
+        "directions": basis.shape[1],
+        "pairs": "equal",
+    }
     return row("variables", "answer_kept", rate(int(right.sum()), len(right)), **about)
 
 

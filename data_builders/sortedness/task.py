@@ -48,9 +48,9 @@ class SortednessStream:
 
 def falls(problems: SortednessProblems) -> NDArray[np.int64]:
     """(N, L): 1 where a value is smaller than the one before it; the first has none before it."""
-    found = np.full(problems.values.shape, NOT_A_PLACE)
+    found = np.full(problems.values.shape, NOT_A_PLACE, np.int64)
     found[:, 1:] = problems.values[:, 1:] < problems.values[:, :-1]
-    return np.where(np.arange(found.shape[1]) < problems.length[:, None], found, NOT_A_PLACE)
+    return np.where(np.arange(problems.values.shape[1]) < problems.length[:, None], found, NOT_A_PLACE)
 
 
 def label_with_fall(
