@@ -33,7 +33,7 @@ from ..modeling_headcount import HeadcountPreTrainedModel
 from .finding import AttentionLayer, attention_layers
 from .marks import PassingHook, SwitchedName
 from .own_code import OUTPUT, TORCH, PlaceGate, TorchGate
-from .pruned_model import whole_config
+from .pruned_parts import whole_config
 from .scopes import Scope, find_scope
 
 
@@ -171,7 +171,7 @@ def apply(module: nn.Module, output: Tensor) -> Tensor:
     for active in every:
         active.seen.add(module)
     recorded = _last(active.recorded for active in every)
-    if getattr(module, "kept_heads", None) == []:  # what is there is blank, see pruned_model.NoHeads
+    if getattr(module, "kept_heads", None) == []:  # what is there is blank, see pruned_parts.NoHeads
         if recorded is not None:
             recorded[module] = output[:, :, :0].detach()
         return output

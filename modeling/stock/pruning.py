@@ -13,12 +13,11 @@ from typing import Any
 import torch
 from torch import nn
 from transformers import PreTrainedModel
-from transformers.pytorch_utils import Conv1D
 
 from ..heads import Head, HeadName, pick_heads
 from ..modeling_headcount import HeadcountPreTrainedModel
 from .finding import AttentionLayer, attention_layers
-from .projections import Layout, Trial, Unfit, find_layout
+from .projections import Layout, find_layout
 from .pruned_model import (
     GROUP_SIZES,
     HEAD_COUNTS,
@@ -33,6 +32,8 @@ from .pruned_model import (
     read_note,
     write_note,
 )
+from .pruned_parts import is_plain
+from .trials import Trial, Unfit
 
 
 def prune_heads(model: PreTrainedModel, heads: Iterable[HeadName]) -> None:
@@ -92,13 +93,11 @@ def removed_heads(model: PreTrainedModel) -> dict[str, list[int]]:
 def find_plan(model: PreTrainedModel, layer: AttentionLayer, numbers: set[int]) -> Note:
     """What to remove from a layer as it is now; checked on a copy of the layer."""
     try:
-        if layer.place is not None:
-            raise Unfit("it computes its attention by itself, and what it needs of every head is not known")
         layout, trial = find_layout(model, layer)
         _refuse_strange_projections(model, layer, layout)
         trial.gate = torch.tensor([float(head not in numbers) for head in layer.heads])
         with torch.no_grad():
-            wanted = trial.run()
+            wanted = [trial.run(way) for way in range(len(trial.ways))]
         trial.gate = None
         for plan in _plans(layer, layout, trial, numbers):
             if _agrees(trial, layout, plan, wanted):
@@ -149,7 +148,10 @@ def _plans(layer: AttentionLayer, layout: Layout, trial: Trial, numbers: set[int
         "inputs": {path: ranges_of(columns) for path, columns in inputs.items()},
         "blank": blank,
         "key_value_of": None if even else reads,
+        "given": trial.given,
     }
+    if layer.place is not None and not even:
+        raise Unfit("its heads read keys and values in groups, which have to stay equally large")
     sizes = _Sizes(layout, len(places), len(read), group if even else 1)
     counts, more = sizes.of(trial.module, GROUP_SIZES), sizes.of(trial.module, HEAD_COUNTS + KEY_VALUE_COUNTS)
     lengths = sizes.of(trial.module, SIZES)
@@ -165,8 +167,8 @@ def _plans(layer: AttentionLayer, layout: Layout, trial: Trial, numbers: set[int
     ]
     for entries in ({}, _entries(layout, trial, places, read)):
         for own, shared in choices:
-            for picks in (False, True):
-                if picks or even:
+            for picks in (False, True) if layer.place is None else (False,):
+                if picks or (even and (layer.place is not None or not shared)):
                     yield plan | {"numbers": own, "config": shared, "entries": entries, "picks": picks}
 
 
@@ -213,7 +215,7 @@ def _entries(layout: Layout, trial: Trial, places: list[int], read: list[int]) -
     return found
 
 
-def _agrees(trial: Trial, layout: Layout, plan: Note, wanted: torch.Tensor) -> bool:
+def _agrees(trial: Trial, layout: Layout, plan: Note, wanted: list[torch.Tensor]) -> bool:
     """Whether the layer, cut by this plan, attends with as many heads as are left and puts out what is wanted."""
     trial.calls.clear()
     holder = nn.Module()
@@ -222,18 +224,21 @@ def _agrees(trial: Trial, layout: Layout, plan: Note, wanted: torch.Tensor) -> b
     smaller = copy.deepcopy(holder)
     module: Any = smaller.get_submodule(path)
     module.trial.gate = None
+    heads = len(plan["kept"]) or 1
     try:
         check_note(smaller, path, plan)
         cut_layer(smaller, path, plan)
-        with torch.no_grad():
-            found = module.trial.run()
+        for way, output in enumerate(wanted):
+            with torch.no_grad():
+                found = module.trial.run(way)
+            call = module.trial.calls[0]
+            if (call.heads, call.head_size) != (heads, layout.head_size):
+                return False
+            if found.shape != output.shape or not torch.allclose(found, output, rtol=1e-4, atol=1e-4):
+                return False
     except Exception:  # a layer that cannot do with these sizes fails in any way it likes
         return False
-    query, _, _, output = module.trial.calls[0]
-    heads = len(plan["kept"]) or 1
-    if (query.shape[1], query.shape[-1]) != (heads, layout.head_size) or output.shape[-2] != heads:
-        return False
-    return found.shape == wanted.shape and torch.allclose(found, wanted, rtol=1e-4, atol=1e-4)
+    return True
 
 
 def _refuse_strange_projections(model: PreTrainedModel, layer: AttentionLayer, layout: Layout) -> None:
@@ -248,7 +253,7 @@ def _refuse_strange_projections(model: PreTrainedModel, layer: AttentionLayer, l
     )
     for name in {*layout.outputs, *layout.inputs}:
         part = unit.get_submodule(name)
-        if type(part) not in (nn.Linear, Conv1D):
+        if not is_plain(part):
             raise Unfit(f"its projection {name} is a {type(part).__name__}, not a plain linear one")
         if any(uses[id(parameter)] > 1 for parameter in part.parameters()):
             raise Unfit(f"its projection {name} shares its weights with another module")
