@@ -32,7 +32,7 @@ from ..heads import Head, HeadName, check_gates, pick_heads
 from ..modeling_headcount import HeadcountPreTrainedModel
 from .finding import AttentionLayer, attention_layers
 from .marks import PassingHook, SwitchedName
-from .own_code import OUTPUT, TORCH, PlaceGate, TorchGate
+from .own_code import AT_OUTPUT, TORCH, PlaceGate, TorchGate
 from .pruned_parts import whole_config
 from .scopes import Scope, find_scope
 
@@ -346,10 +346,11 @@ def _hook(layer: AttentionLayer) -> Any:
     module = layer.module
     if layer.place == TORCH:
         return module.register_forward_hook(TorchGate(apply), with_kwargs=True)
-    if layer.place == OUTPUT:
-        return module.register_forward_hook(PlaceGate(apply, module, len(layer.heads), is_output=True))
-    projection = module.get_submodule(layer.place or "out_proj")  # headcount's own models have it there
-    return projection.register_forward_pre_hook(PlaceGate(apply, module, len(layer.heads)))
+    place = "out_proj" if layer.place is None else layer.place  # headcount's own models have it there
+    gate = PlaceGate(apply, module, len(layer.heads), place)
+    if place in AT_OUTPUT:
+        return module.register_forward_hook(gate)
+    return module.get_submodule(place).register_forward_pre_hook(gate)
 
 
 class Forget(PassingHook):

@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from .finding import AttentionLayer
-from .own_code import OUTPUT
+from .own_code import AT_OUTPUT
 from .pruned_model import output_size
 from .trial_arguments import generator
 from .trials import Call, Trial, Unfit
@@ -32,6 +32,9 @@ class Layout:
     up: int  # 1 if the output projection is not in the layer itself but beside it
     outputs: dict[str, list[frozenset[int]]]  # projection -> the heads that each of its output features makes
     inputs: dict[str, list[frozenset[int]]]  # output projection -> the heads that write to each of its input features
+    entries: dict[
+        str, tuple[int, list[frozenset[int]]]
+    ]  # other parameter -> dimension, the heads of its entries there
     key_value_of: list[int]  # head -> the key/value head that it reads
     head_size: int
     value_size: int
@@ -41,7 +44,7 @@ def find_layout(model: PreTrainedModel, layer: AttentionLayer) -> tuple[Layout, 
     """Where the heads of a layer are, and the trial that showed it; raises `Unfit` if that cannot be told."""
     problem = None
     if layer.place is not None:
-        ups: tuple[int, ...] = (1,) if layer.place == OUTPUT else (0,)
+        ups: tuple[int, ...] = (1,) if layer.place in AT_OUTPUT else (0,)
     else:
         ups = (0, 1) if "." in layer.path else (0,)
     for up in ups:
@@ -70,9 +73,7 @@ def _layout(trial: Trial, heads: int) -> Layout | None:
     hooks = [part.register_forward_hook(watch(path)) for path, part in parts]
     try:
         trial.run()
-        before = [(path, output) for path, _, output, calls in seen if calls == 0 and output.requires_grad]
-        after = [(path, inputs) for path, inputs, _, calls in seen if calls]
-        call = trial.calls[0]
+        ran, call = list(seen), trial.calls[0]
         if call.heads != heads:
             raise Unfit(f"its attention function gets {call.heads} heads where {heads} were found")
         written = _written(trial, seen, heads)
@@ -82,33 +83,55 @@ def _layout(trial: Trial, heads: int) -> Layout | None:
     if written is None:
         return None
     out, columns = written
-    ran = {path for path, _ in before + after}
-    sizes = {output.shape[-1] for path, output in before}
+    last = next(i for i, (path, _, _, calls) in enumerate(ran) if path == out and calls)
+    before = [(path, output) for path, _, output, _ in ran[:last] if output.requires_grad]
+    used, sizes, mixed = {path for path, *_ in ran}, {output.shape[-1] for _, output in before}, ran[last][1]
     for path, part in parts:
-        if path.startswith(trial.name) and path not in ran and output_size(part) in sizes:
+        if path.startswith(trial.name) and path not in used and output_size(part) in sizes:
             raise Unfit(f"its projection {path} is used only at times")
-    mixed = next((inputs for path, inputs in after if path == out))
     if any(len(column) > 1 for column in columns):
         raise Unfit("its heads are mixed before the output projection, by a norm for instance")
+    others = [(name, tensor) for name, tensor in trial.unit.named_parameters() if name.rpartition(".")[0] not in used]
     outputs: dict[str, list[set[int]]] = {path: [set() for _ in range(y.shape[-1])] for path, y in before}
+    entries: dict[tuple[str, int], list[set[int]]] = {
+        (name, dim): [set() for _ in range(size)] for name, tensor in others for dim, size in enumerate(tensor.shape)
+    }
     weights = torch.randn(mixed.shape, generator=generator())
+    tensors = [tensor for _, tensor in before + others]
     for head in range(heads):
         own = torch.tensor([head in column for column in columns])
-        grads = torch.autograd.grad(
-            (mixed * weights)[..., own].sum(), [y for _, y in before], retain_graph=True, allow_unused=True
-        )
-        for (path, _), grad in zip(before, grads, strict=True):
-            if grad is not None:
-                for feature in grad.flatten(0, -2).abs().sum(0).nonzero().flatten().tolist():
-                    outputs[path][feature].add(head)
+        goal = (mixed * weights)[..., own].sum()
+        grads = torch.autograd.grad(goal, tensors, retain_graph=True, allow_unused=True)
+        for (path, _), grad in zip(before, grads, strict=False):
+            _add(head, outputs[path], grad, -1)
+        for (name, tensor), grad in zip(others, grads[len(before) :], strict=True):
+            for dim in range(tensor.ndim):
+                _add(head, entries[name, dim], grad, dim)
     return Layout(
         trial.up,
         {path: [*map(frozenset, features)] for path, features in outputs.items() if any(features)},
         {out: columns},
+        _apart(entries, heads),
         _key_value_heads(trial, call, heads, outputs),
         call.head_size,
         call.value_size,
     )
+
+
+def _add(head: int, owners: list[set[int]], grad: Tensor | None, dim: int) -> None:
+    """Says of a head which entries along a dimension its output depends on."""
+    if grad is not None:
+        for entry in grad.movedim(dim, 0).reshape(grad.shape[dim], -1).abs().sum(1).nonzero().flatten().tolist():
+            owners[entry].add(head)
+
+
+def _apart(entries: dict[tuple[str, int], list[set[int]]], heads: int) -> dict[str, tuple[int, list[frozenset[int]]]]:
+    """The parameters that have something for every head, or for every group, and the dimension in which they have."""
+    found: dict[str, tuple[int, list[frozenset[int]]]] = {}
+    for (name, dim), owners in entries.items():
+        if name not in found and len({*map(frozenset, owners)}) > 1 and all(0 < len(each) < heads for each in owners):
+            found[name] = dim, [*map(frozenset, owners)]
+    return found
 
 
 def _key_value_heads(trial: Trial, call: Call, heads: int, outputs: dict[str, list[set[int]]]) -> list[int]:

@@ -23,11 +23,19 @@ from .pruned_parts import BiasAlone, LayerConfig, NoHeads, is_plain, take_own_pa
 
 NOTE = "removed_heads"
 # What modules and configs call the numbers that follow from the number of heads.
-HEAD_COUNTS: tuple[str, ...] = ("num_heads", "num_attention_heads", "n_heads", "n_head", "heads", "attention_heads")
-KEY_VALUE_COUNTS: tuple[str, ...] = ("num_key_value_heads", "num_kv_heads", "kv_heads")
+HEAD_COUNTS: tuple[str, ...] = (
+    "num_heads",
+    "num_attention_heads",
+    "n_heads",
+    "n_head",
+    "heads",
+    "attention_heads",
+    "num_v_heads",
+)
+KEY_VALUE_COUNTS: tuple[str, ...] = ("num_key_value_heads", "num_kv_heads", "kv_heads", "num_k_heads")
 GROUP_SIZES: tuple[str, ...] = ("num_key_value_groups",)
 SIZES: tuple[str, ...] = ("all_head_size", "inner_dim", "embed_dim", "hidden_size", "split_size", "dim", "d_model")
-SIZES += ("q_size", "kv_size", "q_dim", "kv_dim", "v_dim", "qkv_dim", "query_dim", "key_dim", "value_dim")
+SIZES += ("q_size", "kv_size", "q_dim", "kv_dim", "v_dim", "qkv_dim", "query_dim", "key_dim", "value_dim", "head_size")
 NUMBERS = {*HEAD_COUNTS, *KEY_VALUE_COUNTS, *GROUP_SIZES, *SIZES}
 
 Note = dict[str, Any]
@@ -243,6 +251,8 @@ def _keep_entries(unit: nn.Module, name: str, dim: int, kept: list[int]) -> None
         setattr(owner, last, _part_of(tensor, index))
     else:
         owner._buffers[last] = tensor[index].clone()
+    if dim == 0 and isinstance(owner, (nn.Conv1d, nn.Conv2d)) and owner.groups == owner.out_channels:  # by channel
+        owner.groups = owner.in_channels = owner.out_channels = len(kept)
 
 
 def _replace(unit: nn.Module, name: str, new: nn.Module) -> None:

@@ -152,7 +152,8 @@ def _plans(layer: AttentionLayer, layout: Layout, trial: Trial, numbers: set[int
     }
     if layer.place is not None and not even:
         raise Unfit("its heads read keys and values in groups, which have to stay equally large")
-    sizes = _Sizes(layout, len(places), len(read), group if even else 1)
+    rows = {len(owners): len(features(owners)) for owners in whole.values()}
+    sizes = _Sizes(layout, len(places), len(read), group if even else 1, rows)
     counts, more = sizes.of(trial.module, GROUP_SIZES), sizes.of(trial.module, HEAD_COUNTS + KEY_VALUE_COUNTS)
     lengths = sizes.of(trial.module, SIZES)
     config = getattr(trial.module, "config", None)
@@ -165,7 +166,9 @@ def _plans(layer: AttentionLayer, layout: Layout, trial: Trial, numbers: set[int
         (counts | more | lengths, in_config),
         (counts | more | lengths, in_config | sizes.of(config, SIZES)),
     ]
-    for entries in ({}, _entries(layout, trial, places, read)):
+    known = {name: [dim, ranges_of(features(owners))] for name, (dim, owners) in layout.entries.items()}
+    sized = {len(owners): outputs[path] for path, owners in whole.items() if path in outputs}
+    for entries in ({}, known, known | _buffers(layout, trial, places, sized)):
         for own, shared in choices:
             for picks in (False, True) if layer.place is None else (False,):
                 if picks or (even and (layer.place is not None or not shared)):
@@ -175,13 +178,13 @@ def _plans(layer: AttentionLayer, layout: Layout, trial: Trial, numbers: set[int
 class _Sizes:
     """The numbers that follow from the number of heads, before and after."""
 
-    def __init__(self, layout: Layout, heads: int, key_value_heads: int, group: int):
+    def __init__(self, layout: Layout, heads: int, key_value_heads: int, group: int, rows: dict[int, int]):
         before, kv = len(layout.key_value_of), len({*layout.key_value_of})
         key, value = layout.head_size, layout.value_size
         self.table = {
             HEAD_COUNTS: {before: heads},
             KEY_VALUE_COUNTS: {kv: key_value_heads},
-            SIZES: {kv * key: key_value_heads * key, before * value: heads * value, before * key: heads * key},
+            SIZES: rows | {kv * key: key_value_heads * key, before * value: heads * value, before * key: heads * key},
         }
         self.group = group
 
@@ -200,18 +203,14 @@ class _Sizes:
         return {name: value for name, value in found.items() if value != integer(owner, name)}
 
 
-def _entries(layout: Layout, trial: Trial, places: list[int], read: list[int]) -> dict[str, list]:
-    """Parameters and buffers beside the projections that have something for every head."""
-    heads, kv = len(layout.key_value_of), len({*layout.key_value_of})
-    kept = {heads: places, kv: read}
-    for count, left, size in ((kv, read, layout.head_size), (heads, places, layout.head_size)):
-        kept[count * size] = [place * size + i for place in left for i in range(size)]
-    projections = {*layout.outputs, *layout.inputs}
+def _buffers(layout: Layout, trial: Trial, places: list[int], sized: dict[int, list[int]]) -> dict[str, list]:
+    """Buffers, of which no gradient tells: with a number for every head, or every feature of a projection."""
+    kept = {len(layout.key_value_of): places} | sized
     found = {}
-    for name, tensor in [*trial.unit.named_parameters(), *trial.unit.named_buffers()]:
+    for name, tensor in trial.module.named_buffers():
         dim = next((dim for dim, size in enumerate(tensor.shape) if size in kept), None)
-        if name.rpartition(".")[0] not in projections and dim is not None and not name.endswith("removed_heads"):
-            found[name] = [dim, ranges_of(kept[tensor.shape[dim]])]
+        if dim is not None and tensor.is_floating_point():
+            found[".".join(filter(None, (trial.name, name)))] = [dim, ranges_of(kept[tensor.shape[dim]])]
     return found
 
 

@@ -60,12 +60,12 @@ def arguments_of(
     unknown = [name for name in required if name not in {*states, *rotary} and "mask" not in name]
     levels = [module.n_levels] if type(getattr(module, "n_levels", None)) is int else []
     for length, size, state_size, with_states, mask, fill, shape in itertools.product(
-        dict.fromkeys([*levels, 4, *areas]),
+        dict.fromkeys([*(16 * count for count in levels), 4, *areas]),
         sizes,
         sizes,
         (is_cross, not is_cross),
         (0, 1, 2) if own_code else (0, 1),
-        (False, True),
+        (True, False) if own_code else (False, True),
         ((1, -1), (-1,), (1, 2, -1)),
     ):
         if ((size != state_size or with_states != is_cross) and not states) or (fill and not unknown):
@@ -106,11 +106,11 @@ def _own_code(module: Any, length: int, size: int, mask: int) -> dict[str, Any]:
         "height": side,
         "width": side,
         "rel_embeddings": torch.randn(2 * span, size, generator=generator()),
-        # Of deformable attention: maps of one place each, on as many levels as there are tokens.
+        # Of deformable attention: maps of four by four places.
         "reference_points": torch.full((1, length, levels, 2), 0.5),
-        "spatial_shapes": torch.ones(levels, 2, dtype=torch.long),
-        "spatial_shapes_list": [(1, 1)] * levels,
-        "level_start_index": torch.arange(levels),
+        "spatial_shapes": torch.full((levels, 2), 4),
+        "spatial_shapes_list": [(4, 4)] * levels,
+        "level_start_index": 16 * torch.arange(levels),
     }
 
 

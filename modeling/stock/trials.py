@@ -19,7 +19,7 @@ from transformers import AttentionInterface, PreTrainedModel
 
 from .finding import AttentionLayer
 from .gates import plain_function
-from .own_code import OUTPUT, PlaceGate
+from .own_code import AT_OUTPUT, PlaceGate
 from .pruned_parts import is_own_part, whole_config
 from .trial_arguments import HeadWise, arguments_of, generator, head_wise_shapes
 
@@ -91,8 +91,8 @@ class Trial:
             yield
             return
         heads = len(getattr(self.module, "kept_heads", range(self.heads))) or 1  # an empty layer has a blank one
-        gate = PlaceGate(self.put_out, self.module, heads, is_output=self.place == OUTPUT)
-        if self.place == OUTPUT:
+        gate = PlaceGate(self.put_out, self.module, heads, self.place)
+        if self.place in AT_OUTPUT:
             hook = self.module.register_forward_hook(gate)
         else:
             hook = self.module.get_submodule(self.place).register_forward_pre_hook(gate)
@@ -167,7 +167,8 @@ def _random_copy(unit: nn.Module) -> Any:
     for buffer in unit.buffers():
         real = torch.ones(buffer.shape, dtype=buffer.dtype) if buffer.is_meta else buffer.detach().cpu().clone()
         memo[id(buffer)] = real.float() if real.is_floating_point() else real
-    found = copy.deepcopy(unit, memo).eval()
+    found = copy.deepcopy(unit, memo)
+    found.eval()
     for part in found.modules():
         for hooks in (part._forward_hooks, part._forward_pre_hooks, part._backward_hooks, part._backward_pre_hooks):
             for key in [key for key, hook in hooks.items() if not is_own_part(hook)]:
