@@ -95,7 +95,7 @@ def _names(module: nn.Module) -> list[str]:
 def place_of(module: nn.Module) -> str | None:
     """Where the heads of a layer with its own code lie side by side, or None if that is not known."""
     if isinstance(module, nn.MultiheadAttention):
-        return TORCH
+        return "out_proj" if hasattr(module, "kept_heads") else TORCH  # pruned, it is a layer like others
     place = next((_PLACE_OF[name] for name in _names(module) if name in _PLACE_OF), None)
     if place is None or place in AT_OUTPUT:
         return place

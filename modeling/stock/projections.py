@@ -64,8 +64,9 @@ def _layout(trial: Trial, heads: int) -> Layout | None:
     seen: list[tuple[str, Tensor, Tensor, int]] = []  # projection, input, output, attention calls before it
 
     def watch(path: str) -> Callable:
-        def record(projection: nn.Module, inputs: tuple, output: Tensor) -> None:
+        def record(projection: nn.Module, inputs: tuple, output: Tensor) -> Tensor:
             seen.append((path, inputs[0], output, len(trial.calls)))
+            return output.clone()  # what the layer goes on with, perhaps in place
 
         return record
 
@@ -87,7 +88,11 @@ def _layout(trial: Trial, heads: int) -> Layout | None:
     before = [(path, output) for path, _, output, _ in ran[:last] if output.requires_grad]
     used, sizes, mixed = {path for path, *_ in ran}, {output.shape[-1] for _, output in before}, ran[last][1]
     for path, part in parts:
-        if path.startswith(trial.name) and path not in used and output_size(part) in sizes:
+        if (
+            path.startswith(trial.name)
+            and path not in used
+            and (trial.place is not None or output_size(part) in sizes)
+        ):
             raise Unfit(f"its projection {path} is used only at times")
     if any(len(column) > 1 for column in columns):
         raise Unfit("its heads are mixed before the output projection, by a norm for instance")

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from .pruned_parts import BiasAlone, LayerConfig, NoHeads, is_plain, take_own_part, whole_config
+from .pruned_parts import BiasAlone, FewerHeads, LayerConfig, NoHeads, is_plain, take_own_part, whole_config
 
 
 NOTE = "removed_heads"
@@ -178,6 +178,8 @@ def cut_layer(model: nn.Module, path: str, note: Note) -> None:
         before = getattr(module.config, "overrides", {})
         overrides = {**before, **note.get("config", {})}
         module.config = LayerConfig(whole_config(module.config), overrides, bool(note.get("picks")))
+    if isinstance(module, nn.MultiheadAttention):
+        module.__class__ = FewerHeads
     module.key_value_of = note.get("key_value_of")
     module.kept_heads, module.pruned_heads = list(note["kept"]), list(note["removed"])
     take_own_part(module, module.kept_heads, len(module.kept_heads + module.pruned_heads), note.get("given", {}))

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
@@ -151,3 +152,50 @@ def take_own_part(module: nn.Module, kept: list[int], heads: int, given: dict[st
 def is_own_part(hook: Any) -> bool:
     """By its name: the code that a model carries has a class of its own."""
     return type(hook).__name__ == OwnPart.__name__
+
+
+class FewerHeads(nn.MultiheadAttention):
+    """What torch's own attention becomes: torch takes heads and their size for a division of the states' size."""
+
+    kept_heads: list[int]
+    pruned_heads: list[int]
+
+    def forward(  # type: ignore[override]
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        is_batched, tokens_first = query.ndim == 3, query.ndim == 3 and not self.batch_first
+        states = [x.transpose(0, 1) if tokens_first else x if is_batched else x[None] for x in (query, key, value)]
+        matrices = self.in_proj_weight.chunk(3) if self._qkv_same_embed_dim else self._separate()
+        biases = self.in_proj_bias.chunk(3) if self.in_proj_bias is not None else (None,) * 3
+        parts = [nn.functional.linear(x, w, b) for x, w, b in zip(states, matrices, biases, strict=True)]
+        shape = (len(self.kept_heads), self.head_dim)
+        queries, keys, values = (part.unflatten(-1, shape).transpose(1, 2) for part in parts)  # (B, H, T, D)
+        scores = queries @ keys.transpose(-1, -2) * self.head_dim**-0.5
+        if attn_mask is not None:  # (Q, K), or that for every example and head
+            ever = len(self.kept_heads) + len(self.pruned_heads)
+            mask = attn_mask if attn_mask.ndim == 2 else attn_mask.unflatten(0, (-1, ever))[:, self.kept_heads]
+            scores = _hidden(scores, mask)
+        if key_padding_mask is not None:
+            scores = _hidden(scores, key_padding_mask.reshape(len(scores), 1, 1, -1))
+        weights = scores.softmax(-1)
+        attended = nn.functional.dropout(weights, self.dropout, self.training) @ values
+        output = self.out_proj(attended.transpose(1, 2).flatten(-2))
+        shown = weights.sum(1) / max(1, shape[0]) if average_attn_weights else weights
+        output = output.transpose(0, 1) if tokens_first else output if is_batched else output[0]
+        return output, (shown if is_batched else shown[0]) if need_weights else None
+
+    def _separate(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self.q_proj_weight, self.k_proj_weight, self.v_proj_weight
+
+
+def _hidden(scores: Tensor, mask: Tensor) -> Tensor:
+    """torch hides what is True, or adds numbers."""
+    return scores.masked_fill(mask, float("-inf")) if mask.dtype == torch.bool else scores + mask

@@ -33,6 +33,7 @@ from .pruned_model import (
     write_note,
 )
 from .pruned_parts import is_plain
+from .torch_pruning import torch_plan
 from .trials import Trial, Unfit
 
 
@@ -93,8 +94,11 @@ def removed_heads(model: PreTrainedModel) -> dict[str, list[int]]:
 def find_plan(model: PreTrainedModel, layer: AttentionLayer, numbers: set[int]) -> Note:
     """What to remove from a layer as it is now; checked on a copy of the layer."""
     try:
+        if isinstance(layer.module, nn.MultiheadAttention):
+            _refuse_strange_projections(model, layer, 0, {"out_proj"})
+            return torch_plan(layer, numbers)
         layout, trial = find_layout(model, layer)
-        _refuse_strange_projections(model, layer, layout)
+        _refuse_strange_projections(model, layer, layout.up, {*layout.outputs, *layout.inputs})
         trial.gate = torch.tensor([float(head not in numbers) for head in layer.heads])
         with torch.no_grad():
             wanted = [trial.run(way) for way in range(len(trial.ways))]
@@ -240,18 +244,20 @@ def _agrees(trial: Trial, layout: Layout, plan: Note, wanted: list[torch.Tensor]
     return True
 
 
-def _refuse_strange_projections(model: PreTrainedModel, layer: AttentionLayer, layout: Layout) -> None:
+def _refuse_strange_projections(model: PreTrainedModel, layer: AttentionLayer, up: int, names: set[str]) -> None:
     """Quantized or adapted projections, and weights that belong to another module too, cannot be cut."""
     path = layer.path.split(".")
-    unit = model.get_submodule(".".join(path[: len(path) - layout.up]))
+    unit = model.get_submodule(".".join(path[: len(path) - up]))
     uses = collections.Counter(
         id(parameter)
         for module in model.modules()
         for parameter in module._parameters.values()
         if parameter is not None
     )
-    for name in {*layout.outputs, *layout.inputs}:
-        part = unit.get_submodule(name)
+    for name in sorted(names):
+        part, around = unit.get_submodule(name), unit.get_submodule(name.rpartition(".")[0])
+        if hasattr(around, "base_layer"):
+            raise Unfit(f"its projection {name.rpartition('.')[0]} has an adapter, which has to be merged first")
         if not is_plain(part):
             raise Unfit(f"its projection {name} is a {type(part).__name__}, not a plain linear one")
         if any(uses[id(parameter)] > 1 for parameter in part.parameters()):

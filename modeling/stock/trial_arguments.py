@@ -105,6 +105,7 @@ def _own_code(module: Any, length: int, size: int, mask: int) -> dict[str, Any]:
         "mask": shown,
         "height": side,
         "width": side,
+        "relative_pos": torch.arange(length)[:, None] - torch.arange(length),
         "rel_embeddings": torch.randn(2 * span, size, generator=generator()),
         # Of deformable attention: maps of four by four places.
         "reference_points": torch.full((1, length, levels, 2), 0.5),
@@ -127,7 +128,7 @@ def _tables(module: Any, length: int, size: int) -> Iterator[Any]:
     for width in widths:
         yield torch.ones(1, length, width // 2, dtype=torch.complex64)
     for rows in (length, 2 * length - 1):
-        yield torch.zeros(1, rows, size)
+        yield torch.randn(1, rows, size, generator=generator())
 
 
 def _window_area(part: nn.Module) -> int:

@@ -47,7 +47,7 @@ class Trial:
     def __init__(self, model: PreTrainedModel, layer: AttentionLayer, up: int):
         path = layer.path.split(".")
         place = ".".join(path[: len(path) - up])
-        self.unit = _random_copy(model.get_submodule(place))
+        self.unit = random_copy(model.get_submodule(place))
         self.module: Any = self.unit.get_submodule(".".join(path[len(path) - up :]))
         self.name, self.up, self.place = ".".join(path[len(path) - up :]), up, layer.place
         self.heads, self.is_cross = len(layer.heads), layer.name.endswith(".cross")
@@ -156,7 +156,7 @@ def _attend(module: Any, *arguments: Any, **options: Any) -> Any:
 AttentionInterface.register(PROBE, _attend)
 
 
-def _random_copy(unit: nn.Module) -> Any:
+def random_copy(unit: nn.Module) -> Any:
     """On the CPU, in float32, in evaluation mode, without others' hooks; buffers keep what they hold."""
     source = generator()
     memo: dict[int, Any] = {}  # what deepcopy takes for what is there
