@@ -160,7 +160,7 @@ class FewerHeads(nn.MultiheadAttention):
     kept_heads: list[int]
     pruned_heads: list[int]
 
-    def forward(  # type: ignore[override]
+    def forward(
         self,
         query: Tensor,
         key: Tensor,

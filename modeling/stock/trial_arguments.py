@@ -13,8 +13,8 @@ from transformers.pytorch_utils import Conv1D
 
 
 STATES = ("key_value_state", "encoder_hidden_state", "encoder_state", "cross_attention_state", "context")
-ROTARY = ("position_embeddings", "relative_position_embeddings", "cos", "sin", "freqs_cis", "freqs_ci", "freqs")
-ROTARY += ("pos_emb",)
+ROTARY: tuple[str, ...] = ("position_embeddings", "relative_position_embeddings", "cos", "sin", "pos_emb")
+ROTARY += ("freqs_cis", "freqs_ci", "freqs")
 # What layers with their own code are handed for every head.
 HEAD_WISE = ("alibi", "position_bias", "relative_position_bias", "rel_pos", "rel_2d_pos")
 LENGTH = "length"
@@ -98,7 +98,7 @@ def arguments_of(
 def _own_code(module: Any, length: int, size: int, mask: int) -> dict[str, Any]:
     """What layers with their own code ask for; ones hide nothing, whether they are added or say what is seen."""
     side, levels = math.isqrt(length), getattr(module, "n_levels", 1)
-    span = getattr(module, "pos_ebd_size", None) or getattr(module, "max_relative_positions", length)
+    span: int = getattr(module, "pos_ebd_size", 0) or getattr(module, "max_relative_positions", length)
     shown = torch.ones(1, length)
     return {
         "attention_mask": [None, torch.ones(1, 1, length, length), shown][mask],
