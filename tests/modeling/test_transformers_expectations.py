@@ -11,7 +11,7 @@ from headcount import HeadcountModel
 
 @pytest.mark.parametrize("tied", [False, True])
 def test_each_stack_reads_embeddings_of_its_own_table(tied):
-    """transformers embeds the decoder's tokens by `get_input_embeddings()`, the encoder's table: right only if tied."""
+    """transformers' test embeds the decoder's tokens by the encoder's table: right only if the two are tied."""
     model, inputs = make_model(tie_word_embeddings=tied), make_inputs("encoder-decoder")
     tokens, written = inputs["input_ids"], inputs["labels"]
     expected = model(tokens, decoder_input_ids=written).logits
@@ -49,7 +49,7 @@ def test_reentrant_checkpointing_is_refused_because_layers_share_a_bias():
 
 
 def test_labels_are_those_of_whole_sequences():
-    """`shift_labels` come with a part of a sequence; ids and masks here are made for all of it, so it is no argument."""
+    """`shift_labels` come with a part of a sequence; ids and masks here are made for the whole of it."""
     model, inputs = make_model("decoder"), make_inputs("decoder")
     with pytest.raises(TypeError, match="shift_labels"):
         model(**inputs, shift_labels=inputs["labels"])
