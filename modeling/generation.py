@@ -2,15 +2,29 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
-from transformers import Cache, GenerationMixin
+from transformers import Cache, GenerationConfig, GenerationMixin
 
 from .heads import expand_head_mask
 from .position_schemes import TOKEN_SCHEMES
 
 
+# Options of generation that these models have no way to follow, and why.
+NOT_SUPPORTED = {
+    "prefill_chunk_size": "position ids are given for whole prompts",
+    "assistant_early_exit": "every layer of the config is run",
+}
+
+
 class HeadcountGenerationMixin(GenerationMixin):
-    def generate(self, inputs: Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
+    def generate(
+        self,
+        inputs: Tensor | None = None,
+        generation_config: GenerationConfig | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
         """transformers' `generate`, which also takes `head_mask` and, with an encoder, `decoder_head_mask` and
         `cross_attn_head_mask`, in the shapes that `forward` takes.
         """
@@ -22,7 +36,9 @@ class HeadcountGenerationMixin(GenerationMixin):
                 f"{own_ids} cannot be given to generate() with position_scheme={self.config.position_scheme!r}, which "
                 "makes them from the tokens; expected none."
             )
-        self._refuse_what_generate_cannot_do(inputs, kwargs)
+        self._refuse_what_generate_cannot_do(inputs, generation_config or self.generation_config, kwargs)
+        if self.config.is_encoder_decoder:
+            self._go_on_after_the_cache(kwargs)
         batch = self._batch_size(inputs, kwargs)
         if kwargs.get(own_ids) is not None:
             kwargs[own_ids] = kwargs[own_ids].expand(batch, -1)
@@ -31,16 +47,35 @@ class HeadcountGenerationMixin(GenerationMixin):
                 mask = expand_head_mask(kwargs[name], name, num_layers, self.config.num_attention_heads, batch)
                 # Beam search repeats the rows of every tensor, so every tensor needs one row per example.
                 kwargs[name] = mask.expand(batch, -1, -1)
-        return super().generate(inputs, *args, **kwargs)
+        return super().generate(inputs, generation_config, *args, **kwargs)
 
-    def _refuse_what_generate_cannot_do(self, inputs: Tensor | None, kwargs: dict) -> None:
+    def _go_on_after_the_cache(self, kwargs: dict) -> None:
+        """transformers leaves out the tokens that a cache holds already if a mask covers the prompt, and makes none
+        for a decoder that reads an encoder: they would be read twice, in silence.
+        """
+        cache, prompt = kwargs.get("past_key_values"), kwargs.get("decoder_input_ids")
+        known = 0 if cache is None else int(cache.get_seq_length())
+        if not known or kwargs.get("decoder_attention_mask") is not None:
+            return
+        if prompt is None or prompt.shape[1] <= known:
+            given = "is missing" if prompt is None else f"has {prompt.shape[1]}"
+            raise ValueError(
+                f"past_key_values holds {known} tokens and decoder_input_ids {given}; expected all tokens so far, "
+                "those in the cache and at least one more."
+            )
+        kwargs["decoder_attention_mask"] = torch.ones_like(prompt)
+
+    def _refuse_what_generate_cannot_do(
+        self, inputs: Tensor | None, generation_config: GenerationConfig | None, kwargs: dict
+    ) -> None:
         config, scheme = self.config, self.config.position_scheme
         masks = [name for name in self._masks() if kwargs.get(name) is not None]
         if kwargs.get("assistant_model") is not None and (masks or scheme in TOKEN_SCHEMES):
             what = masks[0] if masks else f"position_scheme={scheme!r}"
             raise ValueError(f"assistant_model cannot be combined with {what}; expected generation without it.")
-        if kwargs.get("prefill_chunk_size") is not None:
-            raise ValueError("prefill_chunk_size is not supported: position ids are given for whole prompts.")
+        for name, reason in NOT_SUPPORTED.items():
+            if kwargs.get(name, getattr(generation_config, name, None)) is not None:
+                raise ValueError(f"{name} is not supported: {reason}.")
         if scheme in TOKEN_SCHEMES and kwargs.get("inputs_embeds") is not None and not config.is_encoder_decoder:
             raise ValueError(f"inputs_embeds cannot be given with position_scheme={scheme!r}, which reads the tokens.")
         prompt = inputs if inputs is not None else kwargs.get("input_ids")

@@ -94,7 +94,8 @@ class HeadcountPreTrainedModel(HeadsMixin, PreTrainedModel):
     def gradient_checkpointing_enable(self, gradient_checkpointing_kwargs: dict | None = None, **kwargs: Any) -> None:
         if (gradient_checkpointing_kwargs or {}).get("use_reentrant"):
             raise ValueError(
-                "use_reentrant=True would lose the gradients of position biases and head masks; expected False."
+                "use_reentrant=True would go backward through position biases and head masks once for every layer "
+                "that shares them, which torch refuses; expected False."
             )
         super().gradient_checkpointing_enable(gradient_checkpointing_kwargs, **kwargs)
 
@@ -122,11 +123,14 @@ class HeadcountPreTrainedModel(HeadsMixin, PreTrainedModel):
         """transformers' `from_pretrained`, which fills up weights that a file lacks with random ones, in silence.
 
         Here that is an error if the file was saved from this very class. A model of another class (the base model
-        from a whole one, a classifier on a base model) takes what it finds, as everywhere in transformers.
+        from a whole one, a classifier on a base model) takes what it finds, as everywhere in transformers; and who
+        asks for `output_loading_info` is told by it what was missing.
         """
         model, found = super().from_pretrained(
             pretrained_model_name_or_path, *args, output_loading_info=True, **kwargs
         )
+        if output_loading_info:
+            return model, found
         whole = cls.__name__ in (model.config.architectures or ()) and not kwargs.get("ignore_mismatched_sizes")
         for kind, names in (("lacks", found["missing_keys"]), ("has beyond the model", found["unexpected_keys"])):
             if names and whole:
@@ -134,7 +138,7 @@ class HeadcountPreTrainedModel(HeadsMixin, PreTrainedModel):
                     f"the file of {pretrained_model_name_or_path} {kind} {sorted(names)[0]!r} and {len(names) - 1} "
                     "more; expected every weight of the model, and no other."
                 )
-        return (model, found) if output_loading_info else model
+        return model
 
     def save_pretrained(
         self, save_directory: str | os.PathLike, *args: Any, push_to_hub: bool = False, **kwargs: Any

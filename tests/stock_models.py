@@ -199,12 +199,53 @@ FURTHER = {
         "a table of positions in every layer",
     ),
 }
+NEO = {"attention_types": [[["global", "local"], 1]], "window_size": 4, "max_position_embeddings": 40}
+GPT_J = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 40, "rotary_dim": 4}
+# Layers with attention code of their own.
+OWN_CODE = {
+    "BLOOM": Stock("BloomForCausalLM", SMALL | {"hidden_size": 32, "n_layer": 2, "n_head": 4}, text, "decoder"),
+    "Falcon": Stock("FalconForCausalLM", BERT, text, "decoder", "one key/value head for all"),
+    "Falcon, ALiBi": Stock("FalconForCausalLM", BERT | {"alibi": True}, text, "decoder"),
+    "Falcon, every head its own": Stock("FalconForCausalLM", BERT | {"multi_query": False}, text, "decoder"),
+    "Falcon, groups": Stock(
+        "FalconForCausalLM", BERT | {"new_decoder_architecture": True, "num_kv_heads": 2}, text, "decoder"
+    ),
+    "GPT-J": Stock("GPTJForCausalLM", SMALL | GPT_J, text, "decoder"),
+    "GPT-Neo": Stock(
+        "GPTNeoForCausalLM", SMALL | NEO | {"hidden_size": 32, "num_layers": 2, "num_heads": 4}, text, "decoder"
+    ),
+    "GPT-NeoX-Japanese": Stock("GPTNeoXJapaneseForCausalLM", BERT, text, "decoder"),
+    "MPT": Stock(
+        "MptForCausalLM", SMALL | {"d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 40}, text, "decoder"
+    ),
+    "CTRL": Stock(
+        "CTRLLMHeadModel",
+        SMALL | {"n_embd": 32, "n_layer": 2, "n_head": 4, "dff": 48, "n_positions": 40},
+        text,
+        "",
+        "its decoder has no cache to tell it by",
+    ),
+    "DeBERTa": Stock(
+        "DebertaForMaskedLM", BERT | {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}, text, "encoder"
+    ),
+    "DeBERTa-v2": Stock(
+        "DebertaV2ForMaskedLM", BERT | {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}, text, "encoder"
+    ),
+    "MPNet": Stock("MPNetForMaskedLM", BERT, text, "encoder", "one table of positions for all layers"),
+    "XLM": Stock(
+        "XLMWithLMHeadModel",
+        SMALL | {"emb_dim": 32, "n_layers": 2, "n_heads": 4, "max_position_embeddings": 40},
+        text,
+        "encoder",
+    ),
+    "SigLIP": Stock("SiglipForImageClassification", {"vision_config": VISION}, image, "vision", "torch's attention"),
+}
 MASKED = [name for name, stock in ARCHITECTURES.items() if stock.stacks]
 
 
 def make_stock(name: str, attention: str = "sdpa", seed: int = 0, **options) -> transformers.PreTrainedModel:
     """A tiny model in evaluation mode whose heads all matter: weights are larger than those of a fresh model."""
-    stock = (ARCHITECTURES | FURTHER)[name]
+    stock = (ARCHITECTURES | FURTHER | OWN_CODE)[name]
     model_class = getattr(transformers, stock.model)
     torch.manual_seed(seed)
     model = model_class(model_class.config_class(**{**stock.options, **options}))

@@ -67,6 +67,11 @@ def row_lengths(batch: Mapping[str, Any]) -> Tensor:
     mask, ids, labels = batch.get("attention_mask"), batch.get("input_ids"), batch.get("labels")
     tokens = torch.full((count,), 0 if ids is None else ids.shape[1])
     if mask is not None and mask.ndim == 2:
+        if len(mask) != count:  # MusicGen has a row for every codebook of an example
+            raise ValueError(
+                f"attention_mask has {len(mask)} rows where the batch has {count}, so that its rows are not examples; "
+                "expected zero ablation for it."
+            )
         tokens = mask.sum(-1).cpu()
     places = torch.ones(count, dtype=torch.long)
     if labels is not None and labels.ndim == 2 and not labels.is_floating_point():

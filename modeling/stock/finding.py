@@ -201,6 +201,8 @@ def _head_count(model: PreTrainedModel, path: str, module: nn.Module) -> int:
     size, width = getattr(module, "head_dim", None), getattr(getattr(module, "o_proj", None), "in_features", None)
     if isinstance(size, int) and isinstance(width, int) and width % size == 0:
         return width // size
+    if isinstance(groups := getattr(module, "groups", None), int):  # of channels, which attend to one another
+        return groups
     raise ValueError(
         f"{type(model).__name__} does not tell how many heads {path} has; expected one of {', '.join(HEAD_COUNTS)} "
         "on the module or its config."

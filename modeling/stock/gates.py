@@ -34,8 +34,8 @@ from ..modeling_headcount import HeadcountPreTrainedModel
 from .changes import Change, rows_for, token_wise
 from .finding import AttentionLayer, attention_layers
 from .marks import PassingHook, SwitchedName
-from .own_code import OUTPUT, TORCH, PlaceGate, TorchGate
-from .pruned_model import whole_config
+from .own_code import AT_OUTPUT, TORCH, PlaceGate, TorchGate
+from .pruned_parts import whole_config
 from .scopes import Scope, find_scope
 
 
@@ -170,7 +170,7 @@ def apply(module: nn.Module, output: Tensor) -> Tensor:
     for active in every:
         active.seen.add(module)
     recorded = _last(active.recorded for active in every)
-    if getattr(module, "kept_heads", None) == []:  # what is there is blank, see pruned_model.NoHeads
+    if getattr(module, "kept_heads", None) == []:  # what is there is blank, see pruned_parts.NoHeads
         if recorded is not None:
             recorded.setdefault(module, []).append(output[:, :, :0].detach())
         return output
@@ -322,10 +322,11 @@ def _hook(layer: AttentionLayer) -> Any:
     module = layer.module
     if layer.place == TORCH:
         return module.register_forward_hook(TorchGate(apply), with_kwargs=True)
-    if layer.place == OUTPUT:
-        return module.register_forward_hook(PlaceGate(apply, module, len(layer.heads), is_output=True))
-    projection = module.get_submodule(layer.place or "out_proj")  # headcount's own models have it there
-    return projection.register_forward_pre_hook(PlaceGate(apply, module, len(layer.heads)))
+    place = "out_proj" if layer.place is None else layer.place  # headcount's own models have it there
+    gate = PlaceGate(apply, module, len(layer.heads), place)
+    if place in AT_OUTPUT:
+        return module.register_forward_hook(gate)
+    return module.get_submodule(place).register_forward_pre_hook(gate)
 
 
 class Forget(PassingHook):

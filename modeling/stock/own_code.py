@@ -14,14 +14,20 @@ from torch import Tensor, nn
 from .marks import PassingHook
 
 
-OUTPUT, TORCH = "", "torch"  # the layer's own output; torch's own attention, whose projection is never called
+# The layer's own output: the first tensor of it; its first half, before the heads of a convolution; its first two.
+OUTPUT, HALF, PAIR = "", "half", "pair"
+AT_OUTPUT = (OUTPUT, HALF, PAIR)
+TORCH = "torch"  # torch's own attention, whose projection is never called
 
-# Output projection -> classes.
+# Output projection -> classes; a name that several files use stands with its file.
 PLACES: dict[str, tuple[str, ...]] = {
+    HALF: ("ConvBertSelfAttention",),
+    PAIR: ("LiltSelfAttention", "LukeSelfAttention"),
     OUTPUT: (
         *("BigBirdSelfAttention", "BlipTextSelfAttention", "BrosSelfAttention", "CanineSelfAttention"),
         *("ClapAudioSelfAttention", "CvtSelfAttention", "Data2VecVisionSelfAttention", "DisentangledSelfAttention"),
         *("DonutSwinSelfAttention", "FlavaSelfAttention", "GLPNEfficientSelfAttention", "GitSelfAttention"),
+        "IBertSelfAttention",
         *("LEDEncoderSelfAttention", "LSHSelfAttention", "LayoutLMv3SelfAttention", "LocalSelfAttention"),
         *("LongformerSelfAttention", "LxmertAttention", "MaskFormerSwinSelfAttention", "MegatronBertSelfAttention"),
         *("MobileViTSelfAttention", "NystromformerSelfAttention", "PerceiverSelfAttention"),
@@ -30,7 +36,7 @@ PLACES: dict[str, tuple[str, ...]] = {
         *("ViltSelfAttention", "VisualBertSelfAttention", "YosoSelfAttention"),
     ),
     "attention_out": ("CpmAntAttention",),
-    "c_proj": ("Attention", "ImageGPTAttention"),  # OpenAI GPT has a class of that name
+    "c_proj": ("modeling_openai.Attention", "ImageGPTAttention"),
     "dense": ("BloomAttention", "FalconAttention", "GPTNeoXJapaneseAttention"),
     "linear_out": ("FastSpeech2ConformerAttention",),
     "o": ("LongT5LocalAttention", "MPNetSelfAttention"),
@@ -52,7 +58,7 @@ PLACES: dict[str, tuple[str, ...]] = {
         ),
         *("ProphetNetAttention", "ProphetNetNgramSelfAttention", "Qwen3_5GatedDeltaNet", "Qwen3_5MoeGatedDeltaNet"),
         *("Qwen4ExpTextGatedDeltaNet", "SpeechT5Attention", "TableTransformerAttention", "TrOCRAttention"),
-        *("VitsAttention", "XGLMAttention"),
+        *("VitsAttention", "XGLMAttention", "modeling_fsmt.Attention"),
     ),
     "output_proj": (
         *("Aimv2AttentionPoolingHead", "DeformableDetrMultiscaleDeformableAttention"),
@@ -75,14 +81,23 @@ PLACES: dict[str, tuple[str, ...]] = {
     "to_out": ("GraniteSpeechConformerAttention", "GraniteSpeechPlusConformerAttention"),
 }
 _PLACE_OF = {name: place for place, names in PLACES.items() for name in names}
+TOKENS_FIRST = ("modeling_fsmt.Attention",)  # states (T, B, ...) rather than (B, T, ...)
+
+
+def _names(module: nn.Module) -> list[str]:
+    """What a table may call the class of a module."""
+    kinds = type(module).__mro__
+    return [
+        name for kind in kinds for name in (kind.__name__, f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}")
+    ]
 
 
 def place_of(module: nn.Module) -> str | None:
     """Where the heads of a layer with its own code lie side by side, or None if that is not known."""
     if isinstance(module, nn.MultiheadAttention):
-        return TORCH
-    place = next((_PLACE_OF[kind.__name__] for kind in type(module).__mro__ if kind.__name__ in _PLACE_OF), None)
-    if not place:
+        return "out_proj" if hasattr(module, "kept_heads") else TORCH  # pruned, it is a layer like others
+    place = next((_PLACE_OF[name] for name in _names(module) if name in _PLACE_OF), None)
+    if place is None or place in AT_OUTPUT:
         return place
     parts: Any = module
     for part in place.split("."):
@@ -103,33 +118,65 @@ def has_weights(module: nn.Module) -> bool:
 
 
 class PlaceGate(PassingHook):
-    """Before the output projection, or after the layer where `is_output`: `apply` gets heads (B, Q, H, D)."""
+    """Before the output projection, or after the layer if its heads lie there: `apply` gets heads (B, Q, H, D)."""
 
-    def __init__(self, apply: Any, module: nn.Module, heads: int, is_output: bool = False):
-        self.apply, self.module, self.heads, self.is_output = apply, module, heads, is_output
+    def __init__(self, apply: Any, module: nn.Module, heads: int, place: str):
+        self.apply, self.module, self.heads, self.place = apply, module, heads, place
+        self.is_turned = any(name in TOKENS_FIRST for name in _names(module))
 
     def __call__(self, module: nn.Module, inputs: tuple, output: Any = None) -> Any:
-        if not self.is_output:
-            return (self.gated(inputs[0]), *inputs[1:])
+        if self.place in AT_OUTPUT:
+            return self.gated_output(output)
+        return (self.gated(inputs[0]), *inputs[1:])
+
+    def gated_output(self, output: Any) -> Any:
         if isinstance(output, Tensor):
             return self.gated(output)
-        parts = (self.gated(output[0]), *output[1:])
+        if self.place == PAIR:
+            parts = (*self.gated_pair(*output[:2]), *output[2:])
+        else:
+            parts = (self.gated_output(output[0]), *output[1:])
         return type(output)(*parts) if hasattr(output, "_fields") else type(output)(parts)
 
+    def gated_pair(self, first: Tensor, second: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Two parts of what heads put out: for other tokens, or beside one another for the same."""
+        if second is None:
+            return self.gated(first), None
+        if first.shape[-1] == second.shape[-1]:
+            both = self.gated(torch.cat([first, second], dim=1))
+            return both[:, : first.shape[1]], both[:, first.shape[1] :]
+        if not self.heads:
+            return self.gated_all(first), second
+        heads = [self.split(states) for states in (first, second)]
+        own, others = self.apply(self.module, torch.cat(heads, dim=-1)).split([part.shape[-1] for part in heads], -1)
+        return own.flatten(-2), others.flatten(-2)
+
     def gated(self, states: Tensor) -> Tensor:
+        if self.place == HALF:
+            own, others = states.chunk(2, dim=-1)
+            return torch.cat([self.gated_all(own), others], dim=-1)
+        if self.is_turned:
+            return self.gated_all(states.transpose(0, 1)).transpose(0, 1)
+        return self.gated_all(states)
+
+    def gated_all(self, states: Tensor) -> Tensor:
         if not self.heads:  # all pruned: nothing is left to gate
             self.apply(self.module, states[..., None])
             return states
+        heads = self.split(states)
+        middle = heads.shape[1:-2]  # tokens, or rows and columns of an image, or nothing
+        heads = heads[:, None] if not middle else heads.flatten(1, -3)
+        return self.apply(self.module, heads).flatten(-2).reshape(states.shape)
+
+    def split(self, states: Tensor) -> Tensor:
+        """(..., H, D)"""
         if not isinstance(states, Tensor) or states.ndim < 2 or states.shape[-1] % self.heads:
             shape = tuple(states.shape) if isinstance(states, Tensor) else type(states).__name__
             raise ValueError(
                 f"{type(self.module).__name__} has {shape} where the outputs of its {self.heads} heads were expected "
                 "side by side, so they cannot be masked; expected another architecture."
             )
-        heads = states.unflatten(-1, (self.heads, states.shape[-1] // self.heads))
-        middle = heads.shape[1:-2]  # tokens, or rows and columns of an image, or nothing
-        heads = heads[:, None] if not middle else heads.flatten(1, -3)
-        return self.apply(self.module, heads).flatten(-2).reshape(states.shape)
+        return states.unflatten(-1, (self.heads, states.shape[-1] // self.heads))
 
 
 class TorchGate(PassingHook):

@@ -1,34 +1,28 @@
 """Which features of which projections belong to which head, measured on a layer rather than read from its names.
 
-A copy of the layer with random weights runs on random states. What depends on a head's output shows where it enters
-the output projection; what that depends on, by its gradient, shows which features of the projections before it make
-that head: its query, its key and value (which other heads of its group may share), a gate. So it does not matter
-whether projections are separate or one, whether heads lie in it side by side or interleaved, and how they are called.
+A copy of the layer with random weights runs on random states (`trials.py`). What depends on a head's output shows
+where it enters the output projection; what that depends on, by its gradient, shows which features of the projections
+before it make that head: its query, its key and value (which other heads of its group may share), a gate. So it does
+not matter whether projections are separate or one, whether heads lie in it side by side or interleaved, and how they
+are called.
 
 Shapes: B rows, T tokens, H heads that are left in the layer, D head dimension.
 """
 
-import copy
-import inspect
 import itertools
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface, PreTrainedModel
+from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from .finding import AttentionLayer
-from .gates import plain_function
-from .pruned_model import output_size, whole_config
-
-
-PROBE = "headcount_probe"
-STATES = ("key_value_state", "encoder_hidden_state", "encoder_state", "cross_attention_state", "context")
-ROTARY = ("position_embeddings", "relative_position_embeddings", "cos", "sin", "freqs_cis", "freqs_ci", "freqs")
+from .own_code import AT_OUTPUT
+from .pruned_model import output_size
+from .trial_arguments import generator
+from .trials import Call, Trial, Unfit
 
 
 @dataclass(frozen=True)
@@ -38,76 +32,25 @@ class Layout:
     up: int  # 1 if the output projection is not in the layer itself but beside it
     outputs: dict[str, list[frozenset[int]]]  # projection -> the heads that each of its output features makes
     inputs: dict[str, list[frozenset[int]]]  # output projection -> the heads that write to each of its input features
+    entries: dict[
+        str, tuple[int, list[frozenset[int]]]
+    ]  # other parameter -> dimension, the heads of its entries there
     key_value_of: list[int]  # head -> the key/value head that it reads
     head_size: int
     value_size: int
 
 
-class Unfit(Exception):
-    """Why heads of a layer cannot be removed."""
-
-
-class Trial:
-    """A copy of a layer that runs by itself; its parameters are random, so that every head matters."""
-
-    def __init__(self, model: PreTrainedModel, layer: AttentionLayer, up: int):
-        path = layer.path.split(".")
-        place = ".".join(path[: len(path) - up])
-        self.unit = _random_copy(model.get_submodule(place))
-        self.module: Any = self.unit.get_submodule(".".join(path[len(path) - up :]))
-        self.name, self.up = ".".join(path[len(path) - up :]), up
-        for part in self.unit.modules():
-            if getattr(part, "config", None) is not None:
-                whole_config(part.config)._attn_implementation_internal = PROBE
-        self.heads, self.is_cross = len(layer.heads), layer.name.endswith(".cross")
-        self.gate: Tensor | None = None  # (H,): what heads' outputs are multiplied by
-        self.calls: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []  # query, key, value, output
-        self.plain = "eager"
-        self.module.trial = self
-        self.arguments: dict[str, Any] = {}
-
-    def attend(self, module: nn.Module, query: Tensor, key: Tensor, value: Tensor, *rest: Any, **options: Any) -> Any:
-        output, weights = plain_function(type(module), self.plain)(module, query, key, value, *rest, **options)
-        self.calls.append((query, key, value, output))
-        if self.gate is not None:
-            output = output * self.gate[:, None]
-        return output, weights
-
-    def run(self) -> Tensor:
-        """What the unit puts out, with arguments that it was found to run with."""
-        self.calls.clear()
-        return _first_tensor(self.unit(**self.arguments))
-
-    def find_arguments(self) -> None:
-        reasons = []
-        ways = list(_arguments(self.unit, self.module, self.heads, self.is_cross))
-        for self.plain, self.arguments in itertools.product(("eager", "sdpa"), ways):
-            try:
-                with torch.no_grad():
-                    self.run()
-            except Exception as error:  # arguments that do not fit fail in any way they like
-                reasons.append(f"{type(error).__name__}: {error}")
-                continue
-            if len(self.calls) == 1:
-                return
-            raise Unfit(f"its attention function is called {len(self.calls)} times where 1 is expected")
-        raise Unfit(f"it does not run by itself ({reasons[0].splitlines()[0] if reasons else 'no way to call it'})")
-
-
-def _attend(module: Any, *arguments: Any, **options: Any) -> Any:
-    return module.trial.attend(module, *arguments, **options)
-
-
-AttentionInterface.register(PROBE, _attend)
-
-
 def find_layout(model: PreTrainedModel, layer: AttentionLayer) -> tuple[Layout, Trial]:
     """Where the heads of a layer are, and the trial that showed it; raises `Unfit` if that cannot be told."""
     problem = None
-    for up in (0, 1) if "." in layer.path else (0,):
+    if layer.place is not None:
+        ups: tuple[int, ...] = (1,) if layer.place in AT_OUTPUT else (0,)
+    else:
+        ups = (0, 1) if "." in layer.path else (0,)
+    for up in ups:
         try:
             trial = Trial(model, layer, up)
-            trial.find_arguments()
+            trial.find_ways()
             found = _layout(trial, len(layer.heads))
         except Unfit as error:
             problem = problem or error
@@ -121,8 +64,9 @@ def _layout(trial: Trial, heads: int) -> Layout | None:
     seen: list[tuple[str, Tensor, Tensor, int]] = []  # projection, input, output, attention calls before it
 
     def watch(path: str) -> Callable:
-        def record(projection: nn.Module, inputs: tuple, output: Tensor) -> None:
+        def record(projection: nn.Module, inputs: tuple, output: Tensor) -> Tensor:
             seen.append((path, inputs[0], output, len(trial.calls)))
+            return output.clone()  # what the layer goes on with, perhaps in place
 
         return record
 
@@ -130,11 +74,9 @@ def _layout(trial: Trial, heads: int) -> Layout | None:
     hooks = [part.register_forward_hook(watch(path)) for path, part in parts]
     try:
         trial.run()
-        before = [(path, output) for path, _, output, calls in seen if calls == 0 and output.requires_grad]
-        after = [(path, inputs) for path, inputs, _, calls in seen if calls]
-        query, key, value, _ = trial.calls[0]
-        if query.shape[1] != heads:
-            raise Unfit(f"its attention function gets {query.shape[1]} heads where {heads} were found")
+        ran, call = list(seen), trial.calls[0]
+        if call.heads != heads:
+            raise Unfit(f"its attention function gets {call.heads} heads where {heads} were found")
         written = _written(trial, seen, heads)
     finally:
         for hook in hooks:
@@ -142,37 +84,74 @@ def _layout(trial: Trial, heads: int) -> Layout | None:
     if written is None:
         return None
     out, columns = written
-    ran = {path for path, _ in before + after}
-    sizes = {output.shape[-1] for path, output in before}
+    last = next(i for i, (path, _, _, calls) in enumerate(ran) if path == out and calls)
+    before = [(path, output) for path, _, output, _ in ran[:last] if output.requires_grad]
+    used, sizes, mixed = {path for path, *_ in ran}, {output.shape[-1] for _, output in before}, ran[last][1]
     for path, part in parts:
-        if path.startswith(trial.name) and path not in ran and output_size(part) in sizes:
+        if (
+            path.startswith(trial.name)
+            and path not in used
+            and (trial.place is not None or output_size(part) in sizes)
+        ):
             raise Unfit(f"its projection {path} is used only at times")
-    mixed = next((inputs for path, inputs in after if path == out))
     if any(len(column) > 1 for column in columns):
         raise Unfit("its heads are mixed before the output projection, by a norm for instance")
+    others = [(name, tensor) for name, tensor in trial.unit.named_parameters() if name.rpartition(".")[0] not in used]
     outputs: dict[str, list[set[int]]] = {path: [set() for _ in range(y.shape[-1])] for path, y in before}
-    weights = torch.randn(mixed.shape, generator=_generator())
+    entries: dict[tuple[str, int], list[set[int]]] = {
+        (name, dim): [set() for _ in range(size)] for name, tensor in others for dim, size in enumerate(tensor.shape)
+    }
+    weights = torch.randn(mixed.shape, generator=generator())
+    tensors = [tensor for _, tensor in before + others]
     for head in range(heads):
         own = torch.tensor([head in column for column in columns])
-        grads = torch.autograd.grad(
-            (mixed * weights)[..., own].sum(), [y for _, y in before], retain_graph=True, allow_unused=True
-        )
-        for (path, _), grad in zip(before, grads, strict=True):
-            if grad is not None:
-                for feature in grad.flatten(0, -2).abs().sum(0).nonzero().flatten().tolist():
-                    outputs[path][feature].add(head)
-    group = heads // key.shape[1] if heads % key.shape[1] == 0 else 0
-    shared = getattr(trial.module, "key_value_of", None)
-    if shared is None and not group:
-        raise Unfit(f"it has {heads} heads for {key.shape[1]} of keys and values")
+        goal = (mixed * weights)[..., own].sum()
+        grads = torch.autograd.grad(goal, tensors, retain_graph=True, allow_unused=True)
+        for (path, _), grad in zip(before, grads, strict=False):
+            _add(head, outputs[path], grad, -1)
+        for (name, tensor), grad in zip(others, grads[len(before) :], strict=True):
+            for dim in range(tensor.ndim):
+                _add(head, entries[name, dim], grad, dim)
     return Layout(
         trial.up,
         {path: [*map(frozenset, features)] for path, features in outputs.items() if any(features)},
         {out: columns},
-        list(shared) if shared is not None else [head // group for head in range(heads)],
-        query.shape[-1],
-        value.shape[-1],
+        _apart(entries, heads),
+        _key_value_heads(trial, call, heads, outputs),
+        call.head_size,
+        call.value_size,
     )
+
+
+def _add(head: int, owners: list[set[int]], grad: Tensor | None, dim: int) -> None:
+    """Says of a head which entries along a dimension its output depends on."""
+    if grad is not None:
+        for entry in grad.movedim(dim, 0).reshape(grad.shape[dim], -1).abs().sum(1).nonzero().flatten().tolist():
+            owners[entry].add(head)
+
+
+def _apart(entries: dict[tuple[str, int], list[set[int]]], heads: int) -> dict[str, tuple[int, list[frozenset[int]]]]:
+    """The parameters that have something for every head, or for every group, and the dimension in which they have."""
+    found: dict[str, tuple[int, list[frozenset[int]]]] = {}
+    for (name, dim), owners in entries.items():
+        if name not in found and len({*map(frozenset, owners)}) > 1 and all(0 < len(each) < heads for each in owners):
+            found[name] = dim, [*map(frozenset, owners)]
+    return found
+
+
+def _key_value_heads(trial: Trial, call: Call, heads: int, outputs: dict[str, list[set[int]]]) -> list[int]:
+    """Head -> the key/value head that it reads; in a layer with its own code, heads of a group share features."""
+    if getattr(trial.module, "key_value_of", None) is not None:
+        return list(trial.module.key_value_of)
+    count = call.key_value_heads
+    if count is None:
+        shared = {frozenset(owners) for features in outputs.values() for owners in features if len(owners) > 1}
+        in_order = sorted(map(sorted, shared))
+        apart = [*itertools.chain(*in_order)] == [*range(heads)] and len({*map(len, in_order)}) == 1
+        count = len(in_order) if apart else heads
+    if heads % count:
+        raise Unfit(f"it has {heads} heads for {count} of keys and values")
+    return [head // (heads // count) for head in range(heads)]
 
 
 def _written(trial: Trial, seen: list, heads: int) -> tuple[str, list[frozenset[int]]] | None:
@@ -197,100 +176,3 @@ def _written(trial: Trial, seen: list, heads: int) -> tuple[str, list[frozenset[
         raise Unfit("its heads are written out by several projections")
     out, features = next(iter(columns.items()))
     return out, [*map(frozenset, features)]
-
-
-# ------------------------------------------------------------------------------------------------ running a layer
-
-
-def _generator() -> torch.Generator:
-    return torch.Generator().manual_seed(0)
-
-
-def _random_copy(unit: nn.Module) -> Any:
-    """On the CPU, in float32, in evaluation mode, without hooks; buffers keep what they hold."""
-    generator = _generator()
-    memo: dict[int, Any] = {}  # what deepcopy takes for what is there
-    for parameter in unit.parameters():
-        noise = torch.randn(parameter.shape, generator=generator)
-        scale = max(parameter.shape[-1], 1) ** -0.5 if parameter.ndim > 1 else 0.2
-        memo[id(parameter)] = nn.Parameter(noise * scale + (0.5 if parameter.ndim < 2 else 0.0))
-    for buffer in unit.buffers():
-        real = torch.ones(buffer.shape, dtype=buffer.dtype) if buffer.is_meta else buffer.detach().cpu().clone()
-        memo[id(buffer)] = real.float() if real.is_floating_point() else real
-    found = copy.deepcopy(unit, memo).eval()
-    for part in found.modules():
-        for hooks in (part._forward_hooks, part._forward_pre_hooks, part._backward_hooks, part._backward_pre_hooks):
-            hooks.clear()
-    return found
-
-
-def _first_tensor(output: Any) -> Tensor:
-    return output if isinstance(output, Tensor) else next(part for part in output if isinstance(part, Tensor))
-
-
-def _arguments(unit: nn.Module, module: Any, heads: int, is_cross: bool) -> Iterator[dict[str, Any]]:
-    """Ways to call a layer by the names of its arguments, the likeliest first."""
-    signature = inspect.signature(unit.forward).parameters
-    first, *others = [name for name, p in signature.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-    required = [name for name in others if signature[name].default is inspect.Parameter.empty]
-    states = [name for name in others if any(word in name for word in STATES) and "mask" not in name]
-    linears = [part for part in unit.modules() if isinstance(part, (nn.Linear, Conv1D))]
-    sizes = list(dict.fromkeys(part.in_features if isinstance(part, nn.Linear) else part.nx for part in linears))
-    areas = [area for part in module.modules() if 0 < (area := _window_area(part)) <= 4096]
-    rotary = [name for name in others if name in ROTARY]
-    is_taken = any(p.kind is p.VAR_KEYWORD for p in signature.values()) and "attention_mask" not in others
-    unknown = [name for name in required if name not in {*states, *rotary}]
-    for length, size, state_size, with_states, mask, fill, shape in itertools.product(
-        dict.fromkeys([4, *areas]),
-        sizes,
-        sizes,
-        (is_cross, not is_cross),
-        # Of cross-attention, the mask may be one for every head, as in SAM 3.
-        (*([heads] if is_cross else []), 0, 1),
-        (False, True),
-        ((1, -1), (-1,), (1, 2, -1)),
-    ):
-        if ((size != state_size or with_states != is_cross) and not states) or (fill and not unknown):
-            continue  # nothing that has not been tried
-        shape = (*shape[:-1], length // math.prod(shape[:-1]))
-        for tables in _tables(module, length, size) if rotary else [()]:
-            generator = _generator()
-            known: dict[str, Any] = {
-                "position_ids": torch.arange(length)[None],
-                "cu_seqlens": torch.tensor([0, length], dtype=torch.int32),
-                "attention_mask": torch.zeros(1, mask, length, length) if mask else None,
-                "shared_kv_states": {},
-            }
-            if with_states:
-                known |= dict.fromkeys(states, torch.randn(*shape, state_size, generator=generator))
-            for name in rotary:
-                known[name] = tables[name == "sin"] if name in ("cos", "sin") else tables
-            if fill:
-                known = dict.fromkeys(unknown, torch.randn(*shape, size, generator=generator)) | known
-            found = {name: known.get(name) for name in others if name in known or name in required}
-            if is_taken and mask == 1:
-                found["attention_mask"] = None
-            yield {first: torch.randn(*shape, size, generator=generator), **found}
-
-
-def _tables(module: Any, length: int, size: int) -> Iterator[Any]:
-    """Positions that leave queries and keys as they are: cosines and sines, complex numbers, or states to be added.
-
-    A table of width 1 fits heads of any width, where the code does not ask for its own.
-    """
-    names = ("head_dim", "qk_rope_head_dim", "attention_head_size")
-    widths = [1, *dict.fromkeys(value for name in names if type(value := getattr(module, name, None)) is int)]
-    for shape in [(1, length), (length,)]:
-        for width in widths:
-            yield torch.ones(*shape, width), torch.zeros(*shape, width)
-    for width in widths:
-        yield torch.ones(1, length, width // 2, dtype=torch.complex64)
-    for rows in (length, 2 * length - 1):
-        yield torch.zeros(1, rows, size)
-
-
-def _window_area(part: nn.Module) -> int:
-    """Tokens of a window of attention, if the layer has a fixed one."""
-    window = getattr(part, "window_size", None)
-    sides = (window, window) if type(window) is int else window
-    return sides[0] * sides[1] if isinstance(sides, (tuple, list)) and len(sides) == 2 else 0

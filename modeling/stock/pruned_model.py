@@ -3,31 +3,39 @@
 Every attention layer that lost heads has a buffer `removed_heads` among its weights: a text in JSON that says which
 features of its projections are left. It is data and is checked as such: names must be there, numbers in range.
 
-This file imports only torch, transformers and safetensors. It travels with a model that is saved with its code, so
-that transformers loads it where headcount is not installed.
+This file and `pruned_parts.py` import only torch, transformers and safetensors. They travel with a model that is saved
+with its code, so that transformers loads it where headcount is not installed.
 """
 
+import inspect
 import json
-import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
-from transformers import AttentionInterface, PreTrainedModel
-from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
+
+from .pruned_parts import BiasAlone, FewerHeads, LayerConfig, NoHeads, is_plain, take_own_part, whole_config
 
 
 NOTE = "removed_heads"
-PREFIX = "pruned_"
 # What modules and configs call the numbers that follow from the number of heads.
-HEAD_COUNTS: tuple[str, ...] = ("num_heads", "num_attention_heads", "n_heads", "n_head", "heads", "attention_heads")
-KEY_VALUE_COUNTS: tuple[str, ...] = ("num_key_value_heads", "num_kv_heads", "kv_heads")
+HEAD_COUNTS: tuple[str, ...] = (
+    "num_heads",
+    "num_attention_heads",
+    "n_heads",
+    "n_head",
+    "heads",
+    "attention_heads",
+    "num_v_heads",
+)
+KEY_VALUE_COUNTS: tuple[str, ...] = ("num_key_value_heads", "num_kv_heads", "kv_heads", "num_k_heads")
 GROUP_SIZES: tuple[str, ...] = ("num_key_value_groups",)
 SIZES: tuple[str, ...] = ("all_head_size", "inner_dim", "embed_dim", "hidden_size", "split_size", "dim", "d_model")
-SIZES += ("q_size", "kv_size", "q_dim", "kv_dim", "v_dim", "qkv_dim", "query_dim", "key_dim", "value_dim")
+SIZES += ("q_size", "kv_size", "q_dim", "kv_dim", "v_dim", "qkv_dim", "query_dim", "key_dim", "value_dim", "head_size")
 NUMBERS = {*HEAD_COUNTS, *KEY_VALUE_COUNTS, *GROUP_SIZES, *SIZES}
 
 Note = dict[str, Any]
@@ -105,7 +113,7 @@ def check_note(model: nn.Module, path: str, note: Note) -> None:
 
     def fits(owner: nn.Module, name: str, size: Callable[[Any], int], ranges: Any) -> bool:
         part = _submodule(owner, name)
-        return type(part) in (nn.Linear, Conv1D) and _are_ranges(ranges, size(part))
+        return is_plain(part) and _are_ranges(ranges, size(part))
 
     def is_entry(name: str, value: Any) -> bool:
         tensor = _tensor(unit, name)
@@ -126,7 +134,8 @@ def check_note(model: nn.Module, path: str, note: Note) -> None:
             for name, value in found.items()
         )
 
-    parts = {name: note.get(name, {}) for name in ("outputs", "inputs", "entries", "blank", "numbers", "config")}
+    names = ("outputs", "inputs", "entries", "blank", "numbers", "config", "given")
+    parts = {name: note.get(name, {}) for name in names}
     good = (
         all(isinstance(part, dict) for part in parts.values())
         and unit is not None
@@ -139,6 +148,7 @@ def check_note(model: nn.Module, path: str, note: Note) -> None:
         and all(_are_counts([width]) and width < 2**24 for width in parts["blank"].values())
         and are_numbers(module, parts["numbers"])
         and are_numbers(config, parts["config"])
+        and all(is_argument(module, name) and dims in (3, 4) for name, dims in parts["given"].items())
         and _are_counts(reads := note.get("key_value_of") or [])
         and all(read < len(note["kept"]) for read in reads)
         and len(reads) in (0, len(note["kept"]))
@@ -166,9 +176,13 @@ def cut_layer(model: nn.Module, path: str, note: Note) -> None:
         setattr(module, name, value)
     if note.get("picks") or note.get("config"):
         before = getattr(module.config, "overrides", {})
-        module.config = LayerConfig(whole_config(module.config), {**before, **note.get("config", {})})
+        overrides = {**before, **note.get("config", {})}
+        module.config = LayerConfig(whole_config(module.config), overrides, bool(note.get("picks")))
+    if isinstance(module, nn.MultiheadAttention):
+        module.__class__ = FewerHeads
     module.key_value_of = note.get("key_value_of")
     module.kept_heads, module.pruned_heads = list(note["kept"]), list(note["removed"])
+    take_own_part(module, module.kept_heads, len(module.kept_heads + module.pruned_heads), note.get("given", {}))
 
 
 def indices(ranges: Ranges) -> list[int]:
@@ -187,32 +201,6 @@ def ranges_of(kept: Iterable[int]) -> Ranges:
         else:
             found.append([i, i + 1])
     return found
-
-
-class NoHeads(nn.Module):
-    """A query, key or value projection without heads: in their place it puts out blanks of one head's width.
-
-    A layer's own code then runs as ever, and its cache keeps count of the tokens.
-    """
-
-    def __init__(self, emptied: nn.Linear | Conv1D, width: int):
-        super().__init__()
-        self.weight, self.bias, self.width = emptied.weight, emptied.bias, width
-
-    def forward(self, hidden_states: Tensor) -> Tensor:
-        return hidden_states.new_zeros(*hidden_states.shape[:-1], self.width)
-
-
-class BiasAlone(nn.Module):
-    """An output projection that no head writes to: what it puts out is its bias."""
-
-    def __init__(self, emptied: nn.Linear | Conv1D, width: int):
-        super().__init__()
-        self.weight, self.bias, self.width = emptied.weight, emptied.bias, width
-
-    def forward(self, merged: Tensor) -> Tensor:
-        blank = merged.new_zeros(*merged.shape[:-1], self.width)
-        return blank if self.bias is None else blank + self.bias
 
 
 def output_size(projection: Any) -> int:
@@ -265,74 +253,13 @@ def _keep_entries(unit: nn.Module, name: str, dim: int, kept: list[int]) -> None
         setattr(owner, last, _part_of(tensor, index))
     else:
         owner._buffers[last] = tensor[index].clone()
+    if dim == 0 and isinstance(owner, (nn.Conv1d, nn.Conv2d)) and owner.groups == owner.out_channels:  # by channel
+        owner.groups = owner.in_channels = owner.out_channels = len(kept)
 
 
 def _replace(unit: nn.Module, name: str, new: nn.Module) -> None:
     path, _, last = name.rpartition(".")
     setattr(unit.get_submodule(path), last, new)
-
-
-# ------------------------------------------------------------------------------- what a smaller layer needs to run
-
-
-class LayerConfig:
-    """The config as one pruned layer sees it: the model's own, but for the numbers of heads and how it attends."""
-
-    def __init__(self, whole: Any, overrides: dict[str, int]):
-        self.__dict__.update(whole=whole, overrides=overrides)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("whole", "overrides") or name.startswith("__"):  # asked for by copy and pickle
-            raise AttributeError(name)
-        if name in self.overrides:
-            return self.overrides[name]
-        value = getattr(self.whole, name)
-        return register(value) if name == "_attn_implementation" and value is not None else value
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self.whole, name, value)
-
-
-def whole_config(config: Any) -> Any:
-    """The model's own config, of a layer that sees it in its own way."""
-    return vars(config).get("whole", config) if hasattr(config, "__dict__") else config
-
-
-def register(plain: str) -> str:
-    """The name of an attention function with what a pruned layer needs before it."""
-    name = PREFIX + plain
-    if name not in ALL_ATTENTION_FUNCTIONS:
-        AttentionInterface.register(name, _attention(str(plain)))
-    return name
-
-
-def _attention(plain: str) -> Callable:
-    def attention(
-        module: Any, query: Tensor, key: Tensor, value: Tensor, *rest: Any, **options: Any
-    ) -> tuple[Tensor, Tensor | None]:
-        kept: Any = module.kept_heads or [0]
-
-        def own_part(bias: Any) -> Any:
-            """A bias that is made for all heads, by another layer or outside of them."""
-            if isinstance(bias, Tensor) and bias.ndim == 4 and query.shape[1] < bias.shape[1] > max(kept):
-                return bias[:, kept]
-            return bias
-
-        if module.key_value_of is not None:  # queries of a group were removed one by one
-            key, value = key[:, module.key_value_of], value[:, module.key_value_of]
-        options |= {name: own_part(options[name]) for name in ("position_bias", "attention_mask") if name in options}
-        rest = (*map(own_part, rest[:1]), *rest[1:])  # the attention mask, mostly
-        return _plain_function(type(module), plain)(module, query, key, value, *rest, **options)
-
-    return attention
-
-
-def _plain_function(kind: type, name: str) -> Callable:
-    files = [sys.modules[parent.__module__] for parent in kind.__mro__ if parent.__module__ in sys.modules]
-    if name == "eager":
-        return next(own for file in files if (own := getattr(file, "eager_attention_forward", None)))
-    own = next((file.ALL_ATTENTION_FUNCTIONS for file in files if hasattr(file, "ALL_ATTENTION_FUNCTIONS")), None)
-    return (own or ALL_ATTENTION_FUNCTIONS)[name]
 
 
 # --------------------------------------------------------------------------------------------------------- checks
@@ -352,6 +279,10 @@ def _are_ranges(ranges: Any, size: int) -> bool:
             return False
         last = pair[1]
     return True
+
+
+def is_argument(module: nn.Module | None, name: str) -> bool:
+    return module is not None and name in inspect.signature(module.forward).parameters
 
 
 def integer(owner: Any, name: str) -> int | None:

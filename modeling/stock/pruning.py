@@ -13,12 +13,11 @@ from typing import Any
 import torch
 from torch import nn
 from transformers import PreTrainedModel
-from transformers.pytorch_utils import Conv1D
 
 from ..heads import Head, HeadName, pick_heads
 from ..modeling_headcount import HeadcountPreTrainedModel
 from .finding import AttentionLayer, attention_layers
-from .projections import Layout, Trial, Unfit, find_layout
+from .projections import Layout, find_layout
 from .pruned_model import (
     GROUP_SIZES,
     HEAD_COUNTS,
@@ -33,6 +32,9 @@ from .pruned_model import (
     read_note,
     write_note,
 )
+from .pruned_parts import is_plain
+from .torch_pruning import torch_plan
+from .trials import Trial, Unfit
 
 
 def prune_heads(model: PreTrainedModel, heads: Iterable[HeadName]) -> None:
@@ -92,13 +94,14 @@ def removed_heads(model: PreTrainedModel) -> dict[str, list[int]]:
 def find_plan(model: PreTrainedModel, layer: AttentionLayer, numbers: set[int]) -> Note:
     """What to remove from a layer as it is now; checked on a copy of the layer."""
     try:
-        if layer.place is not None:
-            raise Unfit("it computes its attention by itself, and what it needs of every head is not known")
+        if isinstance(layer.module, nn.MultiheadAttention):
+            _refuse_strange_projections(model, layer, 0, {"out_proj"})
+            return torch_plan(layer, numbers)
         layout, trial = find_layout(model, layer)
-        _refuse_strange_projections(model, layer, layout)
+        _refuse_strange_projections(model, layer, layout.up, {*layout.outputs, *layout.inputs})
         trial.gate = torch.tensor([float(head not in numbers) for head in layer.heads])
         with torch.no_grad():
-            wanted = trial.run()
+            wanted = [trial.run(way) for way in range(len(trial.ways))]
         trial.gate = None
         for plan in _plans(layer, layout, trial, numbers):
             if _agrees(trial, layout, plan, wanted):
@@ -149,8 +152,12 @@ def _plans(layer: AttentionLayer, layout: Layout, trial: Trial, numbers: set[int
         "inputs": {path: ranges_of(columns) for path, columns in inputs.items()},
         "blank": blank,
         "key_value_of": None if even else reads,
+        "given": trial.given,
     }
-    sizes = _Sizes(layout, len(places), len(read), group if even else 1)
+    if layer.place is not None and not even:
+        raise Unfit("its heads read keys and values in groups, which have to stay equally large")
+    rows = {len(owners): len(features(owners)) for owners in whole.values()}
+    sizes = _Sizes(layout, len(places), len(read), group if even else 1, rows)
     counts, more = sizes.of(trial.module, GROUP_SIZES), sizes.of(trial.module, HEAD_COUNTS + KEY_VALUE_COUNTS)
     lengths = sizes.of(trial.module, SIZES)
     config = getattr(trial.module, "config", None)
@@ -163,23 +170,25 @@ def _plans(layer: AttentionLayer, layout: Layout, trial: Trial, numbers: set[int
         (counts | more | lengths, in_config),
         (counts | more | lengths, in_config | sizes.of(config, SIZES)),
     ]
-    for entries in ({}, _entries(layout, trial, places, read)):
+    known = {name: [dim, ranges_of(features(owners))] for name, (dim, owners) in layout.entries.items()}
+    sized = {len(owners): outputs[path] for path, owners in whole.items() if path in outputs}
+    for entries in ({}, known, known | _buffers(layout, trial, places, sized)):
         for own, shared in choices:
-            for picks in (False, True):
-                if picks or even:
+            for picks in (False, True) if layer.place is None else (False,):
+                if picks or (even and (layer.place is not None or not shared)):
                     yield plan | {"numbers": own, "config": shared, "entries": entries, "picks": picks}
 
 
 class _Sizes:
     """The numbers that follow from the number of heads, before and after."""
 
-    def __init__(self, layout: Layout, heads: int, key_value_heads: int, group: int):
+    def __init__(self, layout: Layout, heads: int, key_value_heads: int, group: int, rows: dict[int, int]):
         before, kv = len(layout.key_value_of), len({*layout.key_value_of})
         key, value = layout.head_size, layout.value_size
         self.table = {
             HEAD_COUNTS: {before: heads},
             KEY_VALUE_COUNTS: {kv: key_value_heads},
-            SIZES: {kv * key: key_value_heads * key, before * value: heads * value, before * key: heads * key},
+            SIZES: rows | {kv * key: key_value_heads * key, before * value: heads * value, before * key: heads * key},
         }
         self.group = group
 
@@ -198,22 +207,18 @@ class _Sizes:
         return {name: value for name, value in found.items() if value != integer(owner, name)}
 
 
-def _entries(layout: Layout, trial: Trial, places: list[int], read: list[int]) -> dict[str, list]:
-    """Parameters and buffers beside the projections that have something for every head."""
-    heads, kv = len(layout.key_value_of), len({*layout.key_value_of})
-    kept = {heads: places, kv: read}
-    for count, left, size in ((kv, read, layout.head_size), (heads, places, layout.head_size)):
-        kept[count * size] = [place * size + i for place in left for i in range(size)]
-    projections = {*layout.outputs, *layout.inputs}
+def _buffers(layout: Layout, trial: Trial, places: list[int], sized: dict[int, list[int]]) -> dict[str, list]:
+    """Buffers, of which no gradient tells: with a number for every head, or every feature of a projection."""
+    kept = {len(layout.key_value_of): places} | sized
     found = {}
-    for name, tensor in [*trial.unit.named_parameters(), *trial.unit.named_buffers()]:
+    for name, tensor in trial.module.named_buffers():
         dim = next((dim for dim, size in enumerate(tensor.shape) if size in kept), None)
-        if name.rpartition(".")[0] not in projections and dim is not None and not name.endswith("removed_heads"):
-            found[name] = [dim, ranges_of(kept[tensor.shape[dim]])]
+        if dim is not None and tensor.is_floating_point():
+            found[".".join(filter(None, (trial.name, name)))] = [dim, ranges_of(kept[tensor.shape[dim]])]
     return found
 
 
-def _agrees(trial: Trial, layout: Layout, plan: Note, wanted: torch.Tensor) -> bool:
+def _agrees(trial: Trial, layout: Layout, plan: Note, wanted: list[torch.Tensor]) -> bool:
     """Whether the layer, cut by this plan, attends with as many heads as are left and puts out what is wanted."""
     trial.calls.clear()
     holder = nn.Module()
@@ -222,33 +227,38 @@ def _agrees(trial: Trial, layout: Layout, plan: Note, wanted: torch.Tensor) -> b
     smaller = copy.deepcopy(holder)
     module: Any = smaller.get_submodule(path)
     module.trial.gate = None
+    heads = len(plan["kept"]) or 1
     try:
         check_note(smaller, path, plan)
         cut_layer(smaller, path, plan)
-        with torch.no_grad():
-            found = module.trial.run()
+        for way, output in enumerate(wanted):
+            with torch.no_grad():
+                found = module.trial.run(way)
+            call = module.trial.calls[0]
+            if (call.heads, call.head_size) != (heads, layout.head_size):
+                return False
+            if found.shape != output.shape or not torch.allclose(found, output, rtol=1e-4, atol=1e-4):
+                return False
     except Exception:  # a layer that cannot do with these sizes fails in any way it likes
         return False
-    query, _, _, output = module.trial.calls[0]
-    heads = len(plan["kept"]) or 1
-    if (query.shape[1], query.shape[-1]) != (heads, layout.head_size) or output.shape[-2] != heads:
-        return False
-    return found.shape == wanted.shape and torch.allclose(found, wanted, rtol=1e-4, atol=1e-4)
+    return True
 
 
-def _refuse_strange_projections(model: PreTrainedModel, layer: AttentionLayer, layout: Layout) -> None:
+def _refuse_strange_projections(model: PreTrainedModel, layer: AttentionLayer, up: int, names: set[str]) -> None:
     """Quantized or adapted projections, and weights that belong to another module too, cannot be cut."""
     path = layer.path.split(".")
-    unit = model.get_submodule(".".join(path[: len(path) - layout.up]))
+    unit = model.get_submodule(".".join(path[: len(path) - up]))
     uses = collections.Counter(
         id(parameter)
         for module in model.modules()
         for parameter in module._parameters.values()
         if parameter is not None
     )
-    for name in {*layout.outputs, *layout.inputs}:
-        part = unit.get_submodule(name)
-        if type(part) not in (nn.Linear, Conv1D):
+    for name in sorted(names):
+        part, around = unit.get_submodule(name), unit.get_submodule(name.rpartition(".")[0])
+        if hasattr(around, "base_layer"):
+            raise Unfit(f"its projection {name.rpartition('.')[0]} has an adapter, which has to be merged first")
+        if not is_plain(part):
             raise Unfit(f"its projection {name} is a {type(part).__name__}, not a plain linear one")
         if any(uses[id(parameter)] > 1 for parameter in part.parameters()):
             raise Unfit(f"its projection {name} shares its weights with another module")

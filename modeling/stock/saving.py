@@ -7,6 +7,7 @@ code that reads it can travel with the model.
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from ...records.files import new_folder, read_json
 from ...records.litter import is_empty
 from .. import modeling_headcount
 from ..modeling_headcount import HeadcountPreTrainedModel
-from . import pruned_model
+from . import pruned_model, pruned_parts
 from .pruning_notes import saved_without
 
 
@@ -102,7 +103,7 @@ def _model_class(folder: Path) -> type[PreTrainedModel]:
 
 
 def _write_code(model: PreTrainedModel, folder: Path) -> None:
-    """pruned_model.py, with a class for every Auto class that knows the config, and where it is in config.json."""
+    """Two files of code, the first with a class for every Auto class that knows the config; config.json names it."""
     classes = {
         name: kind.__name__
         for name, auto in vars(modeling_auto).items()
@@ -119,6 +120,7 @@ def _write_code(model: PreTrainedModel, folder: Path) -> None:
     for name in dict.fromkeys(classes.values()):
         source += f"\n\nclass {name}(Smaller, transformers.{name}):\n    pass\n"
     source = source.replace("\nimport torch\n", "\nimport torch\nimport transformers\n", 1)
+    shutil.copy(str(pruned_parts.__file__), folder)
     (folder / f"{CODE}.py").write_text(source, encoding="utf-8")
     path = folder / "config.json"
     config = read_json(path) | {"auto_map": {auto: f"{CODE}.{name}" for auto, name in classes.items()}}

@@ -3,6 +3,9 @@
 A role is said of a single site; that sites move a variable together, and what the others do, is said of sets.
 """
 
+from collections.abc import Callable
+from functools import wraps
+
 from ...records.rows import Row, Rows, only, select, values_of
 from ..head_rows import relation_words
 from ..set_rows import (
@@ -26,17 +29,28 @@ NEARLY_ALL = 0.95
 QUIET = 0.01  # share of flips without any intervention up to which a control needs no word
 MOST = 3  # examples in one sentence
 
+Findings = Callable[[Rows, str], list[Finding]]
 
-def movers(rows: Rows, source: str) -> list[Finding]:
+
+def by_variable(of_one: Callable[[Rows, str, str], list[Finding]]) -> Findings:
+    """What (rows of a variable, its name, their file) say, for one variable after the other."""
+
+    @wraps(of_one)
+    def of_all(rows: Rows, source: str) -> list[Finding]:
+        names = values_of(rows, "variable")
+        return [finding for name in names for finding in of_one(select(rows, variable=name), name, source)]
+
+    return of_all
+
+
+@by_variable
+def movers(rows: Rows, name: str, source: str) -> list[Finding]:
     """By variable: single sites for which both kinds of evidence agree, else that there is none; then half-proven."""
-    found = []
-    for name in values_of(rows, "variable"):
-        own = sorted(select(rows, variable=name), key=lambda row: -row["moved"]["value"])
-        proven = select(own, role=f"{name} mover")
-        found += [_mover(row, name, source) for row in proven] or _no_mover(own, source)
-        half = [row for row in own if row not in proven and row["moved"]["interval"][0] > MOVES]
-        found += _half_proven(half, name, source)
-    return found
+    rows = sorted(rows, key=lambda row: -row["moved"]["value"])
+    proven = select(rows, role=f"{name} mover")
+    found = [_mover(row, name, source) for row in proven] or _no_mover(rows, name, source)
+    half = [row for row in rows if row not in proven and row["moved"]["interval"][0] > MOVES]
+    return found + _half_proven(half, name, source)
 
 
 def _mover(row: Row, name: str, source: str) -> Finding:
@@ -65,10 +79,10 @@ def _half_proven(rows: Rows, name: str, source: str) -> list[Finding]:
     return [Finding(percent(rows[0]["moved"]["value"], 1), text, source)]
 
 
-def _no_mover(rows: Rows, source: str) -> list[Finding]:
+def _no_mover(rows: Rows, name: str, source: str) -> list[Finding]:
     most = rows[0]
     text = (
-        f"No single site was found to move the {most['variable']} by both kinds of evidence. The one that comes "
+        f"No single site was found to move the {name} by both kinds of evidence. The one that comes "
         f"closest, {most['site']}, moves it in {share(most['moved'])} of pairs. Sets of sites may do so together."
     )
     return [Finding("no site", text, source)]
@@ -97,86 +111,79 @@ def _looks_most(row: Row) -> tuple[Row, str, dict]:
     return row, name, looks[name]
 
 
-def signatures(rows: Rows, source: str) -> list[Finding]:
+@by_variable
+def signatures(rows: Rows, name: str, source: str) -> list[Finding]:
     """How errors of the single sites look: the most and the least typical, of those with enough errors."""
-    found = []
-    for name in values_of(rows, "variable"):
-        own = select(rows, scope={}, metric=f"{name}_errors", variable=name, size=1)
-        own = sorted((row for row in own if row["n"] >= FEWEST_ERRORS), key=lambda row: -row["value"])
-        if len(own) < 2 or apart(own[0], own[-1]) != 1:
-            continue
-        most, least = own[0], own[-1]
-        text = (
-            f"Errors tell sites apart. Resampled alone, {most['site']} makes errors of which {share(most)} are "
-            f"{typical_words(name)}; of those of {least['site']}, {share(least)}. n counts wrong labels; "
-            f"{counted(len(own), 'site')} made at least {FEWEST_ERRORS}."
-        )
-        found.append(Finding(percent(most["value"], 1), text, source))
-    return found
+    own = select(rows, scope={}, metric=f"{name}_errors", size=1)
+    own = sorted((row for row in own if row["n"] >= FEWEST_ERRORS), key=lambda row: -row["value"])
+    if len(own) < 2 or apart(own[0], own[-1]) != 1:
+        return []
+    most, least = own[0], own[-1]
+    text = (
+        f"Errors tell sites apart. Resampled alone, {most['site']} makes errors of which {share(most)} are "
+        f"{typical_words(name)}; of those of {least['site']}, {share(least)}. n counts wrong labels; "
+        f"{counted(len(own), 'site')} made at least {FEWEST_ERRORS}."
+    )
+    return [Finding(percent(most["value"], 1), text, source)]
 
 
-def moved_together(rows: Rows, source: str) -> list[Finding]:
+@by_variable
+def moved_together(rows: Rows, name: str, source: str) -> list[Finding]:
     """Sets that move a variable in more pairs than the best of their members alone."""
-    found = []
-    for name in values_of(rows, "variable"):
-        own = select(rows, variable=name)
-        flips, moved = swaps(own, f"{name}_flip"), swaps(own, f"{name}_moved")
-        single = {site: row for site, row in flips.items() if row["size"] == 1 and "@" not in site}
-        more = []
-        for row in filter(is_set, flips.values()):
-            best = max((single[site] for site in members(row["site"], list(single))), key=_value, default=None)
-            if best is not None and apart(row, best) == 1 and row["interval"][0] <= NEARLY_ALL:  # no complete cut
-                more.append((row, best))
-        more.sort(key=lambda pair: -more_per_site(*pair))
-        if not more:
-            continue
-        each = "; ".join(
-            f"{row['site']} ({row['size']} sites) in {share(row)} of pairs, the best of them, {best['site']}, in "
-            f"{share(best)}, and the set in {percent(moved[row['site']]['value'], 1)} if only the labels that show it "
-            "count"
-            for row, best in more[:MOST]
-        )
-        text = f"Together is not one at a time: swapped together, sites move the {name} more often. {each}."
-        found.append(Finding(percent(more[0][0]["value"], 1), text, source))
-    return found
+    flips, moved = swaps(rows, f"{name}_flip"), swaps(rows, f"{name}_moved")
+    single = {site: row for site, row in flips.items() if row["size"] == 1 and "@" not in site}
+    more = []
+    for row in filter(is_set, flips.values()):
+        best = max((single[site] for site in members(row["site"], list(single))), key=_value, default=None)
+        if best is not None and apart(row, best) == 1 and row["interval"][0] <= NEARLY_ALL:  # no complete cut
+            more.append((row, best))
+    more.sort(key=lambda pair: -more_per_site(*pair))
+    if not more:
+        return []
+    each = "; ".join(
+        f"{row['site']} ({row['size']} sites) in {share(row)} of pairs, the best of them, {best['site']}, in "
+        f"{share(best)}, and the set in {percent(moved[row['site']]['value'], 1)} if only the labels that show it "
+        "count"
+        for row, best in more[:MOST]
+    )
+    text = f"Together is not one at a time: swapped together, sites move the {name} more often. {each}."
+    return [Finding(percent(more[0][0]["value"], 1), text, source)]
 
 
 def _value(row: Row) -> float:
     return row["value"]
 
 
-def ways_of_a_variable(rows: Rows, source: str) -> list[Finding]:
+@by_variable
+def ways_of_a_variable(rows: Rows, name: str, source: str) -> list[Finding]:
     """Whether a set is the only one that moves a variable: what all others move stands beside it.
 
     That both move it does not make two ways of them: sites that come after each other on one way both do.
     """
     found = []
-    for name in values_of(rows, "variable"):
-        flips = swaps(select(rows, variable=name), f"{name}_flip")
-        pairs = [(row, flips[complement_of(site)]) for site, row in flips.items() if complement_of(site) in flips]
-        both = [(own, rest) for own, rest in pairs if min(own["interval"][0], rest["interval"][0]) > MOVES]
-        both.sort(key=lambda pair: -min(pair[0]["value"], pair[1]["value"]))
-        both = _once(both, list(flips))
-        if both:
-            each = "; ".join(
-                f"{own['site']} {_move(own)} it in {share(own)} of pairs, {others_words(own['site'])} in {share(rest)}"
-                for own, rest in both[:MOST]
-            )
-            text = (
-                f"None of these sets is the only one that moves the {name}: {each}. That does not make two ways of "
-                "them: sites that come after each other on one way both move it. Swap the others with the set frozen "
-                "to tell."
-            )
-            found.append(Finding(counted(len(both), "set"), text, source))
-        only_way = [
-            (own, rest) for own, rest in pairs if own["interval"][0] > NEARLY_ALL and rest["interval"][1] < MOVES
-        ]
-        for own, rest in sorted(only_way, key=lambda pair: pair[0]["size"])[:1]:
-            text = (
-                f"The {name} passes through {own['site']} ({own['size']} sites): swapped together they move it in "
-                f"{share(own)} of pairs, {others_words(own['site'])} in {share(rest)}."
-            )
-            found.append(Finding(percent(own["value"], 1), text, source))
+    flips = swaps(rows, f"{name}_flip")
+    pairs = [(row, flips[complement_of(site)]) for site, row in flips.items() if complement_of(site) in flips]
+    both = [(own, rest) for own, rest in pairs if min(own["interval"][0], rest["interval"][0]) > MOVES]
+    both.sort(key=lambda pair: -min(pair[0]["value"], pair[1]["value"]))
+    both = _once(both, list(flips))
+    if both:
+        each = "; ".join(
+            f"{own['site']} {_move(own)} it in {share(own)} of pairs, {others_words(own['site'])} in {share(rest)}"
+            for own, rest in both[:MOST]
+        )
+        text = (
+            f"None of these sets is the only one that moves the {name}: {each}. That does not make two ways of "
+            "them: sites that come after each other on one way both move it. Swap the others with the set frozen "
+            "to tell."
+        )
+        found.append(Finding(counted(len(both), "set"), text, source))
+    only_way = [(own, rest) for own, rest in pairs if own["interval"][0] > NEARLY_ALL and rest["interval"][1] < MOVES]
+    for own, rest in sorted(only_way, key=lambda pair: pair[0]["size"])[:1]:
+        text = (
+            f"The {name} passes through {own['site']} ({own['size']} sites): swapped together they move it in "
+            f"{share(own)} of pairs, {others_words(own['site'])} in {share(rest)}."
+        )
+        found.append(Finding(percent(own["value"], 1), text, source))
     return found
 
 
@@ -194,57 +201,47 @@ def _move(row: Row) -> str:
     return "moves" if row["size"] == 1 else "move"
 
 
-def feed_forward(rows: Rows, source: str) -> list[Finding]:
+@by_variable
+def feed_forward(rows: Rows, name: str, source: str) -> list[Finding]:
     """What the feed-forward sublayers move together: whether attention alone brings a variable to the answer."""
-    found = []
-    for name in values_of(rows, "variable"):
-        flips = swaps(select(rows, variable=name), f"{name}_flip")
-        sets = [row for row in flips.values() if row["size"] > 1 and row["site"].endswith(".mlp")]
-        if not sets:
-            continue
-        most = max(sets, key=_value)
-        each = listed([f"{row['site']} {share(row)}" for row in sets])
-        text = f"Feed-forward sublayers move the {name}, too, swapped together in so many pairs: {each}."
-        found.append(Finding(percent(most["value"], 1), text, source))
-    return found
+    flips = swaps(rows, f"{name}_flip")
+    sets = [row for row in flips.values() if row["size"] > 1 and row["site"].endswith(".mlp")]
+    if not sets:
+        return []
+    most = max(sets, key=_value)
+    each = listed([f"{row['site']} {share(row)}" for row in sets])
+    text = f"Feed-forward sublayers move the {name}, too, swapped together in so many pairs: {each}."
+    return [Finding(percent(most["value"], 1), text, source)]
 
 
-def where_it_sits(rows: Rows, source: str) -> list[Finding]:
+@by_variable
+def where_it_sits(rows: Rows, name: str, source: str) -> list[Finding]:
     """The residual stream, swapped at the place of the variable and beside it."""
-    found = []
-    for name in values_of(rows, "variable"):
-        flips = swaps(select(rows, variable=name), f"{name}_flip")
-        at: dict[str, list[Row]] = {}
-        for site, row in flips.items():
-            if ".residual@" in site:
-                at.setdefault(site.split("@")[0], []).append(row)
-        if not at:
-            continue
-        each = "; ".join(
-            f"{place}, " + listed([f"at {row['site'].split('@')[1]} in {share(row)} of pairs" for row in own])
-            for place, own in at.items()
-        )
-        most = max((row for own in at.values() for row in own), key=_value)
-        text = f"Where the {name} is: swapping the residual stream moves it, {each}."
-        found.append(Finding(percent(most["value"], 1), text, source))
-    return found
+    flips = swaps(rows, f"{name}_flip")
+    at: dict[str, list[Row]] = {}
+    for site, row in flips.items():
+        if ".residual@" in site:
+            at.setdefault(site.split("@")[0], []).append(row)
+    if not at:
+        return []
+    each = "; ".join(
+        f"{place}, " + listed([f"at {row['site'].split('@')[1]} in {share(row)} of pairs" for row in own])
+        for place, own in at.items()
+    )
+    most = max((row for own in at.values() for row in own), key=_value)
+    text = f"Where the {name} is: swapping the residual stream moves it, {each}."
+    return [Finding(percent(most["value"], 1), text, source)]
 
 
-def controls(rows: Rows, source: str) -> list[Finding]:
+@by_variable
+def controls(rows: Rows, name: str, source: str) -> list[Finding]:
     """Pairs without any intervention, and pairs whose digits change and the variable does not."""
     found = []
-    for name in values_of(rows, "variable"):
-        own = select(rows, variable=name)
-        untouched = swaps(own, f"{name}_flip").get(NO_SITE)
-        if untouched is not None and untouched["value"] > QUIET:  # a quiet one is in the table
-            text = (
-                f"Read the {name} figures with care: without any intervention {share(untouched)} of pairs already "
-                "flip."
-            )
-            found.append(Finding(percent(untouched["value"], 1), text, source))
-        found += _own_place(own, name, source)
-        found += _false_flips(own, name, source)
-    return found
+    untouched = swaps(rows, f"{name}_flip").get(NO_SITE)
+    if untouched is not None and untouched["value"] > QUIET:  # a quiet one is in the table
+        text = f"Read the {name} figures with care: without any intervention {share(untouched)} of pairs already flip."
+        found.append(Finding(percent(untouched["value"], 1), text, source))
+    return found + _own_place(rows, name, source) + _false_flips(rows, name, source)
 
 
 def _own_place(rows: Rows, name: str, source: str) -> list[Finding]:

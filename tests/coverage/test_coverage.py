@@ -52,10 +52,35 @@ def test_what_is_done_with_a_model_is_right_or_a_sentence(name):
         assert all(found[use].split(":")[0] in ("right", "refused") for use in USES), found
 
 
+# A bias for every head from outside, torch's attention, deformable attention, windows, convolutions beside attention.
+PRUNED = (
+    *("EomtForUniversalSegmentation", "ZoeDepthForDepthEstimation", "Phi4MultimodalAudioModel", "SiglipModel"),
+    *("RTDetrForObjectDetection", "Swinv2ForImageClassification", "NystromformerForMaskedLM", "LukeForMaskedLM"),
+    *("CanineForMultipleChoice", "BigBirdForMaskedLM", "FlavaTextModel", "GitForCausalLM", "BrosModel"),
+)
+
+
+@pytest.mark.parametrize("name", PRUNED)
+def test_heads_are_removed(name):
+    assert check(name, ("pruning",))["pruning"].startswith("right")
+
+
+@pytest.mark.parametrize(
+    "name", ["LukeForMaskedLM", "LiltModel", "IBertForMaskedLM", "ConvBertForMaskedLM", "FSMTModel"]
+)
+def test_heads_of_layers_that_put_them_out_in_their_own_way(name):
+    """By values: a head whose values are zero is a head that is masked."""
+    found = check(name, ("masks", "patching"))
+    assert found["heads"].startswith("right") and found["masks"] == "right: 1 of 1 by values", found
+    assert found["patching"].startswith("right"), found
+
+
 def test_every_class_of_the_table_is_one_of_transformers():
     models = Path(transformers.__file__).parent / "models"
     sources = "".join(path.read_text() for path in models.glob("*/modeling_*.py"))
-    assert not [name for names in PLACES.values() for name in names if f"class {name}(" not in sources]
+    assert not [
+        name for names in PLACES.values() for name in names if f"class {name.rpartition('.')[2]}(" not in sources
+    ]
 
 
 def test_new_architectures_show_up_by_themselves():

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from small_models import make_inputs, make_model, serves
+from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig
 
 from headcount.modeling.position_encodings import POSITION_ENCODINGS
 from headcount.modeling.position_schemes import POSITION_SCHEMES
@@ -208,8 +209,11 @@ def test_generation_from_embeddings_is_generation_from_tokens():
 
 def test_what_generate_cannot_do_is_said():
     model, inputs = make_model("decoder"), prompt("decoder")
-    with pytest.raises(ValueError, match="prefill_chunk_size is not supported"):
-        model.generate(**inputs, prefill_chunk_size=4)
+    for name, value in (("prefill_chunk_size", 4), ("assistant_early_exit", 1)):
+        with pytest.raises(ValueError, match=f"{name} is not supported"):
+            model.generate(**inputs, **{name: value})
+        with pytest.raises(ValueError, match=f"{name} is not supported"):
+            model.generate(inputs["input_ids"], GenerationConfig(**{name: value}))
     with pytest.raises(ValueError, match="assistant_model cannot be combined with head_mask"):
         model.generate(**inputs, assistant_model=model, head_mask=torch.ones(4))
     coupled = make_model("decoder", position_scheme="coupled", position_embedding_type="rotary")
@@ -258,3 +262,41 @@ def test_a_compiled_step_is_compiled_once_for_all_tokens(padding):
     model.forward = torch.compile(model.forward, fullgraph=True, dynamic=False, backend=count)
     assert torch.equal(model.generate(**inputs, **settings(cache_implementation="static")), plain)
     assert len(graphs) == 2, "one for the prompt, one for every token after it"
+
+
+@pytest.mark.parametrize("architecture", GENERATORS)
+@pytest.mark.parametrize("encoding", ["learned", "rotary", "t5_bias"])
+def test_generation_goes_on_from_the_cache_it_left(encoding, architecture):
+    model, inputs = make_model(architecture, position_embedding_type=encoding), prompt(architecture, "left")
+    name = "decoder_input_ids" if architecture == "encoder-decoder" else "input_ids"
+    whole = model.generate(**inputs, **settings())
+    half = model.generate(**inputs, **settings(max_new_tokens=4, min_new_tokens=4, return_dict_in_generate=True))
+    rest = inputs | {name: half.sequences, "past_key_values": half.past_key_values}
+    if architecture == "decoder":
+        rest["attention_mask"] = torch.nn.functional.pad(inputs["attention_mask"], (0, 4), value=1)
+    assert torch.equal(model.generate(**rest, **settings(max_new_tokens=4, min_new_tokens=4)), whole)
+
+
+def test_a_filled_cache_wants_the_tokens_it_was_filled_with():
+    model, inputs = make_model(), prompt("encoder-decoder")
+    empty = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    assert torch.equal(
+        model.generate(**inputs, past_key_values=empty, **settings()), model.generate(**inputs, **settings())
+    )
+    for given, said in (({}, "is missing"), ({"decoder_input_ids": torch.tensor([[1]] * 3)}, "has 1")):
+        filled = model(**inputs, decoder_input_ids=torch.tensor([[1, 5, 6]] * 3), use_cache=True).past_key_values
+        with pytest.raises(ValueError, match=f"past_key_values holds 3 tokens and decoder_input_ids {said}"):
+            model.generate(**inputs, **given, past_key_values=filled, **settings())
+
+
+@pytest.mark.parametrize("architecture", GENERATORS)
+@pytest.mark.parametrize("padding", [None, "left", "right"])
+@pytest.mark.parametrize("encoding", ["learned", "rotary", "t5_bias", "relative_key"])
+def test_decoding_with_guesses_is_greedy_decoding(encoding, padding, architecture):
+    """Candidates of a helper, good ones and bad ones, or from the prompt itself are taken only if they are right."""
+    model = make_model(architecture, position_embedding_type=encoding)
+    inputs = {name: value[1:2] for name, value in prompt(architecture, padding).items()}
+    expected = model.generate(**inputs, **settings())
+    stranger = make_model(architecture, seed=3, position_embedding_type=encoding)
+    for how in ({"assistant_model": model}, {"assistant_model": stranger}, {"prompt_lookup_num_tokens": 3}):
+        assert torch.equal(model.generate(**inputs, **settings(**how)), expected)

@@ -270,11 +270,6 @@ def test_frozen_parameters_stay_frozen_when_pruned():
     assert not any(parameter.requires_grad for parameter in model.parameters())
 
 
-def test_reentrant_checkpointing_is_refused():
-    with pytest.raises(ValueError, match="use_reentrant=True would lose the gradients"):
-        make_model().gradient_checkpointing_enable({"use_reentrant": True})
-
-
 def test_bad_inputs_get_a_sentence():
     model, classifier = make_model(), make_model("encoder")
     tokens = make_inputs("encoder")["input_ids"]

@@ -10,7 +10,7 @@ import sys
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from stock_models import ARCHITECTURES, FURTHER, make_stock
+from stock_models import ARCHITECTURES, FURTHER, OWN_CODE, make_stock
 from transformers import (
     AutoModel,
     AutoModelForCausalLM,
@@ -26,7 +26,7 @@ from headcount.modeling.stock.pruned_model import read_note
 from headcount.modeling.stock.pruning_notes import names_in, saved_without
 
 
-EVERY = ARCHITECTURES | FURTHER
+EVERY = ARCHITECTURES | FURTHER | OWN_CODE
 PRUNED = ["BERT", "ViT", "BART", "T5", "GPT-2", "Llama", "GPT-NeoX", "Phi-3", "gpt-oss", "Swin", "DeepSeek-V3"]
 
 
@@ -55,7 +55,7 @@ def test_save_pretrained_is_enough(name, tmp_path):
     torch.testing.assert_close(logits(type(model).from_pretrained(tmp_path / "saved"), inputs), wanted)
 
 
-@pytest.mark.parametrize("name", ["BERT", "T5", "GPT-2", "Llama"])
+@pytest.mark.parametrize("name", ["BERT", "T5", "GPT-2", "Llama", "BLOOM", "Falcon, ALiBi"])
 def test_checkpoints_of_trainer_load_and_go_on(name, tmp_path):
     model, inputs, _ = pruned(name)
     labels = inputs.get("decoder_input_ids", inputs["input_ids"])
@@ -108,8 +108,9 @@ torch.testing.assert_close(model(**inputs).logits, wanted)
 """
 
 
-def test_a_fresh_process_loads_it_with_headcount_or_with_the_code_it_carries(tmp_path):
-    model, inputs, wanted = pruned("Llama")
+@pytest.mark.parametrize("name", ["Llama", "BLOOM"])
+def test_a_fresh_process_loads_it_with_headcount_or_with_the_code_it_carries(name, tmp_path):
+    model, inputs, wanted = pruned(name)
     torch.save((inputs, wanted), tmp_path / "expected.pt")
     headcount.save_pruned(model, tmp_path / "small", with_code=True)
     expected, cache = tmp_path / "expected.pt", {"HF_HOME": str(tmp_path / "cache")}
@@ -124,8 +125,9 @@ def test_a_fresh_process_loads_it_with_headcount_or_with_the_code_it_carries(tmp
     assert headcount.list_heads(loaded) == headcount.list_heads(model)
 
 
-def test_a_model_that_was_loaded_by_its_own_code_can_be_masked_and_pruned(tmp_path):
-    model, _, _ = pruned("Llama")
+@pytest.mark.parametrize("name", ["Llama", "BLOOM"])
+def test_a_model_that_was_loaded_by_its_own_code_can_be_masked_and_pruned(name, tmp_path):
+    model, _, _ = pruned(name)
     headcount.save_pruned(model, tmp_path / "small", with_code=True)
     program = """
 import sys, torch, headcount

@@ -128,11 +128,11 @@ def test_threads_do_not_see_each_others_masks():
     def run(head):
         try:
             if head is None:
-                inside.wait(20)
+                inside.wait(120)
                 seen[head] = [outputs_of(model, inputs)[0] for _ in range(20)]
                 return
             with headcount.mask_heads(model, [head]):
-                inside.wait(20)
+                inside.wait(120)
                 seen[head] = [outputs_of(model, inputs)[0] for _ in range(20)]
         except Exception as error:
             failed.append(error)

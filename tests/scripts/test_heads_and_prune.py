@@ -1,6 +1,8 @@
 """`headcount heads` and `headcount prune` as a user runs them, on a model trained for a few seconds."""
 
 import json
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -184,9 +186,13 @@ def test_a_pruning_that_was_stopped_goes_on_and_ends_the_same(trained, pruned, t
 
 
 def test_ctrl_c_while_the_control_is_trained_is_one_sentence(trained, tmp_path):
+    longer = shutil.copytree(trained, tmp_path / "longer")  # so that the control does not end before the signal comes
+    recipe = longer / "recipe.yaml"
+    recipe.write_text(re.sub(r"\bsteps: 250\b", "steps: 20000", recipe.read_text()))
+    assert "steps: 20000" in recipe.read_text()
     arguments = [
         "prune",
-        str(trained),
+        str(longer),
         "--output",
         str(tmp_path / "small"),
         "--keep",

@@ -70,10 +70,10 @@ def test_a_study_takes_its_steps_with_it_and_goes_on_at_once(number, tmp_path):
     family = psutil.Process(process.pid).children(recursive=True)
     assert len(family) == 3, "two steps and a worker"
     process.send_signal(number)
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
     if number == signal.SIGKILL:
         again = start("-c", STUDY, folder, *LONG_OPTIONS)  # before they are gone
-    _, alive = psutil.wait_procs(family, timeout=12)
+    _, alive = psutil.wait_procs(family, timeout=60)
     assert not alive
     if number == signal.SIGKILL:
         _, said = again.communicate(timeout=180)

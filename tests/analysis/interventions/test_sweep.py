@@ -498,3 +498,9 @@ def test_wrong_arguments_are_one_clear_sentence():
         sweep(model, rows, [Intervention(["encoder.0.self.0"])])
     with pytest.raises(ValueError, match="need the model's own forward"):
         sweep(model, rows, [Intervention(["encoder.0.mlp"], 0.0, "mean")], run=lambda model, batch: None)
+
+
+def test_rows_that_are_not_examples_have_no_partners():
+    batch = {"input_ids": torch.ones(12, 5, dtype=torch.long), "attention_mask": torch.ones(3, 5, dtype=torch.long)}
+    with pytest.raises(ValueError, match="attention_mask has 3 rows where the batch has 12"):
+        partners(batch, 0)
