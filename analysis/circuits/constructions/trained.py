@@ -3,7 +3,7 @@
 Beside the ordinary loss there is that of a second pass. In half of its problems one node puts out what it does on
 another problem, the source, and the answer must change as if its variable alone had changed: carries of the source,
 digit sums of the problem itself. In the same pass nodes outside of the circuit, in half of the problems all of them,
-put out what they do on a third, so that nothing hangs on them. Unlike in the paper, sources are rows of the same batch.
+put out what they do on a third, so that nothing hangs on them. Unlike in the paper, sources are rows of the batch.
 
 Shapes: B rows, C columns, L tokens, H heads, D head dimension.
 """
