@@ -51,9 +51,9 @@ def is_or_none(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 TEXTS = (
-    "answer answer_order compared_with direction encoding generated input label layer looks method model name "
-    "normalizer pairs quantity ranking reads recipe role runner says scheme searched source statement subject target "
-    "twin variant"
+    "answer answer_order compared_with construction direction encoding generated input label layer looks method model "
+    "name normalizer pairs quantity ranking reads recipe role runner says scheme searched source statement subject "
+    "target twin variant"
 )
 COUNTS = (
     "agreeing bytes disagree example finetune_steps labels layers learned map_starts_at parameters pool position "

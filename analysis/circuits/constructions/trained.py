@@ -9,7 +9,7 @@ Shapes: B rows, C columns, L tokens, H heads, D head dimension.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -87,7 +87,6 @@ class Circuit:
     jobs: Mapping[str, str]
     layers: tuple[int, int] = (1, 1)
     heads: int = 2
-    options: Mapping[str, Any] = field(default_factory=dict)
 
     def new_model(self) -> HeadcountForConditionalGeneration:
         task = find_task("addition")
@@ -99,7 +98,6 @@ class Circuit:
             "decoder_layers": self.layers[1],
             "query_key_init_gain": 0.5,
             "max_position_embeddings": 16,
-            **self.options,
         }
         facts = task.config(options_of(task, DATA), options)
         return HeadcountForConditionalGeneration(HeadcountConfig(vocab_size=task.vocabulary.size, **options, **facts))
