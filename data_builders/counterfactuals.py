@@ -43,6 +43,18 @@ def draw_counterfactuals(
     return Pairs(base, source, place, about.answers(base, place, others[kept, place]))
 
 
+def is_possible(task: Task[P], variable: str, base: P, source: P, place: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """(N,): whether there are problems in which everything is as in the base and the variable as in the source.
+
+    A column whose digits sum to nine propagates, whatever else is true: with a sum of nine and a carry of its own there
+    is no problem, so that a model that was trained on problems has never met what such a pair asks for.
+    """
+    about = task.variables[variable]
+    if about.possible is None or about.values is None:
+        return np.ones(len(base), bool)
+    return about.possible(base, place, about.values(source)[np.arange(len(source)), place])
+
+
 def _shuffled(rng: np.random.Generator, there: int, wanted: int) -> NDArray[np.int64]:
     """(wanted,): every problem as often as any other."""
     return np.concatenate([rng.permutation(there) for _ in range(-(-wanted // there))])[:wanted]

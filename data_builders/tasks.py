@@ -112,6 +112,8 @@ class Variable:
     values: Callable[[Any], NDArray[np.int64]] | None = None
     # Of problems, places (N,) and values (N,): what `solve` would give if it had these values there.
     answers: Callable[[Any, NDArray[np.int64], NDArray[np.int64]], NDArray] | None = None
+    # Of the same: (N,), whether any problem has this value there with all other variables as they are; None: always.
+    possible: Callable[[Any, NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]] | None = None
 
 
 @dataclass(frozen=True)

@@ -51,19 +51,19 @@ def is_or_none(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 TEXTS = (
-    "answer answer_order by compared_with direction encoding generated input label layer level looks method model "
-    "name normalizer pairs quantity ranking reads recipe role runner says scheme searched searched_under source "
-    "statement subject target twin variant"
+    "answer answer_order by compared_with construction control direction edge encoding generated input label layer "
+    "level looks method model name normalizer pairs quantity ranking reads recipe role run runner says scheme searched "
+    "searched_under source stage statement subject target twin variant"
 )
 COUNTS = (
-    "agreeing bytes disagree example finetune_steps labels layers learned map_starts_at of parameters pool position "
-    "random_sets rank resumed_at seed settings shift size steps"
+    "agreeing bytes directions disagree example finetune_steps labels layers learned map_starts_at of parameters pool "
+    "position random_sets rank resumed_at seed settings shift size steps"
 )
 NUMBERS = (
     "by_chance examples_per_second goal majority_class_rate p_holm p_value regret relative_speed tolerance "
     "training_seconds true_negative_rate true_positive_rate uniform"
 )
-FLAGS = "as_expected expected fine_tuned holds kept modes_disagree one_class_only right zero_pad"
+FLAGS = "as_expected expected fine_tuned holds kept modes_disagree one_class_only right shuffled zero_pad"
 ESTIMATES = "ablated circuit drop empty intact moved on_chosen_half random_best random_mean"
 MAYBE_ESTIMATES = (
     "chance decided_beyond decided_within_training_range errors in_distribution margin violations_beyond "

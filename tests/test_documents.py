@@ -65,7 +65,7 @@ def test_commands_run_and_print_what_is_shown(folder):
 
 def test_python_examples_give_what_is_shown(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    for page in ("README.md", "docs/python.md"):
+    for page in ("README.md", "docs/python.md", "docs/constructions.md"):
         torch.manual_seed(0)
         result = doctest.testfile(str(ROOT / page), module_relative=False, optionflags=doctest.ELLIPSIS)
         assert result.attempted > 5 and result.failed == 0, page

@@ -34,7 +34,7 @@ from ..interventions.sites import Site, sites
 from ..interventions.walk import Walk
 
 
-STEPS = 200
+STEPS = 250
 BATCH = 128
 LEARNING_RATE = 0.05
 WARM_UP = 10  # steps; then the rate falls to zero in a line
@@ -161,7 +161,12 @@ def _layers(
 
 
 def train_basis(
-    swaps: list[Swaps], directions: int, steps: int = STEPS, seed: int = 0, progress: Progress | None = None
+    swaps: list[Swaps],
+    directions: int,
+    steps: int = STEPS,
+    batch: int = BATCH,
+    seed: int = 0,
+    progress: Progress | None = None,
 ) -> Tensor:
     """(E, k): orthonormal directions, trained on these pairs; the model's weights stay as they are."""
     generator = torch.Generator().manual_seed(seed)
@@ -177,7 +182,7 @@ def train_basis(
     with Fixed(swaps[0].streams.model), torch.enable_grad():
         for step in range(steps):
             own = swaps[int(torch.multinomial(shares, 1, generator=generator))]
-            part = torch.randint(len(own), (min(BATCH, len(own)),), generator=generator)
+            part = torch.randint(len(own), (min(batch, len(own)),), generator=generator)
             logits = own.logits(part, torch.linalg.qr(weights)[0])
             loss = nn.functional.cross_entropy(logits.flatten(0, -2), own.labels(part).flatten(), ignore_index=IGNORED)
             optimizer.zero_grad()

@@ -5,15 +5,19 @@ for directions that hold it (subspace.py); the site where a short training does 
 trained to the end and judged on random pairs of test problems: the WHOLE answer must become the one that is right if
 just this variable is the source's, whatever ripples through.
 
-    interchange_accuracy   the share of random test pairs whose whole answer is the expected one; `control`:
-        none               the directions that were found; in a search, at every site after a short training
-        no swap            the base's run as it is
-        whole site         the whole stream at these tokens, all directions
-        random directions  as many, drawn at random
-        wrong place        as many, trained as long, at other tokens of the same layer
-        untrained model    as many, trained as long, in a model of the same shape with random weights
+    interchange_accuracy   the share of random test pairs whose whole answer is the expected one
+        stage "search"     after a short training, at every site
+        stage "account"    the best of them, trained to the end; `control` none, and beside it
+            no swap            the base's run as it is
+            whole site         the whole stream at these tokens, all directions
+            random directions  as many, drawn at random
+            wrong place        as many, at other tokens of the same layer; trained as long as in the search
+            untrained model    as many, in a model of the same shape with random weights; as long as in the search
     answer_kept            the share of `equal` pairs, which agree in the variable, whose answer stays the base's
     probe_accuracy         whether a linear map can read the variable there (probes.py)
+
+Some pairs ask for what no problem has, such as a column that sums to nine and makes a carry by itself. They count in the
+figure for all pairs, and are left out of training and of the scope {"counterfactual": "possible"}.
 
 Shapes: N pairs, E hidden size, k directions.
 """
@@ -28,7 +32,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...data_builders.counterfactuals import draw_counterfactuals
+from ...data_builders.counterfactuals import draw_counterfactuals, is_possible
 from ...data_builders.examples import PairedExamples, make_pairs
 from ...data_builders.tasks import Problems, Variable
 from ...modeling.modeling_headcount import HeadcountPreTrainedModel
@@ -45,7 +49,7 @@ from .swap import of_same_length
 
 TRAINING_PAIRS = 2_000
 TEST_PAIRS = 600
-SEARCH_STEPS = 60
+SEARCH_STEPS, SEARCH_BATCH = 60, 64
 RANDOM_BASES = 3
 DIRECTIONS_PER_VALUE = 4  # a variable of K values gets so many times K - 1 directions, if the stream has them
 
@@ -61,6 +65,7 @@ class Material:
     training: PairedExamples
     test: PairedExamples
     equal: PairedExamples
+    possible: NDArray[np.bool_]  # of the test pairs: whether they ask for what some problem has
     values: int  # how many the variable has
 
     def directions(self, hidden: int) -> int:
@@ -126,12 +131,21 @@ def make_material(run: TrainedRun, name: str, test_pairs: int = TEST_PAIRS) -> M
     assert about.values is not None  # chosen for them
     found = np.unique(about.values(trained_on))
     test = corpus.problems("test")
+    training, judged = (
+        pairs(trained_on, "random", TRAINING_PAIRS, "training"),
+        pairs(test, "random", test_pairs, "test"),
+    )
+
+    def possible(drawn: PairedExamples) -> NDArray[np.bool_]:
+        return is_possible(task, name, drawn.base.problems, drawn.source.problems, drawn.index)
+
     return Material(
         name,
         about,
-        pairs(trained_on, "random", TRAINING_PAIRS, "training"),
-        pairs(test, "random", test_pairs, "test"),
+        training[np.flatnonzero(possible(training))],
+        judged,
         pairs(test, "equal", test_pairs, "equal"),
+        possible(judged),
         int((found >= 0).sum()),
     )
 
@@ -155,32 +169,30 @@ def candidate_sites(model: HeadcountPreTrainedModel, about: Variable) -> list[Si
 
 def _explain(run: TrainedRun, material: Material, steps: int, progress: Progress | None) -> Rows:
     model, hidden = run.model, run.model.config.hidden_size
-    k = material.directions(hidden)
-    report = _Counted(progress, len(candidate_sites(model, material.about)) * SEARCH_STEPS + 3 * steps)
+    k, candidates = material.directions(hidden), candidate_sites(model, material.about)
+    report = _Counted(progress, (len(candidates) + 1) * SEARCH_STEPS + steps)
     training, test = (read_streams(model, side) for side in (material.training, material.test))
     rows: Rows = []
     found: dict[Site, float] = {}
-    for site in candidate_sites(model, material.about):
+    bases: dict[Site, Tensor] = {}
+    for site in candidates:
         own = make_swaps(training, material.training, site)
-        if not own:
-            continue
-        basis = train_basis(own, k, SEARCH_STEPS, progress=report)
-        found[site] = float(np.nanmean(answers_as_expected(own, basis, len(material.training))))
-        rows.append(_judged(material, site, test, basis, "none", stage="search"))
-        rows += probe_rows(*_read_at(test, material.test, site, material.about), site, material.name)
+        if own:
+            bases[site] = train_basis(own, k, SEARCH_STEPS, SEARCH_BATCH, progress=report)
+            found[site] = float(np.nanmean(answers_as_expected(own, bases[site], len(material.training))))
+            rows.append(_judged(material, site, test, bases[site], "none", stage="search"))
+            rows += probe_rows(*_read_at(test, material.test, site, material.about), site, material.name)
         report.next(SEARCH_STEPS)
     best = max(found, key=lambda site: found[site])
     basis = train_basis(make_swaps(training, material.training, best), k, steps, progress=report)
     report.next(steps)
     rows.append(_judged(material, best, test, basis, "none"))
-    rows += _by_place(material, best, test, basis)
+    rows += _by_parts(material, best, test, basis)
     rows += _untrained_controls(material, best, test, k, hidden)
     elsewhere = _elsewhere(found, best)
     if elsewhere is not None:
-        other = train_basis(make_swaps(training, material.training, elsewhere), k, steps, progress=report)
-        rows.append(_judged(material, elsewhere, test, other, "wrong place"))
-    report.next(steps)
-    rows.append(_in_untrained_model(material, model, best, k, steps, report))
+        rows.append(_judged(material, elsewhere, test, bases[elsewhere], "wrong place"))
+    rows.append(_in_untrained_model(material, model, best, k, report))
     rows.append(_kept(material, best, read_streams(model, material.equal), basis))
     return rows
 
@@ -223,26 +235,27 @@ def _row(
     )
 
 
-def _by_place(material: Material, site: Site, streams: list[Streams], basis: Tensor) -> Rows:
-    """The account by the place of the variable, and where the answer changes in more than one place: ripples."""
+def _by_parts(material: Material, site: Site, streams: list[Streams], basis: Tensor) -> Rows:
+    """The account by what is asked for: possible or not, at which place, and how many labels change (ripples)."""
     pairs = material.test
     right = answers_as_expected(make_swaps(streams, pairs, site), basis, len(pairs))
     here = ~np.isnan(right)
-    rows = []
-    for place in np.unique(pairs.index[here]).tolist():
-        own = right[here & (pairs.index == place)]
-        rows.append(
-            _row(material, site, basis.shape[1], own, {material.about.place: place}, control="none", stage="account")
-        )
+    scopes: list[tuple[dict, NDArray[np.bool_]]] = [
+        ({"counterfactual": name}, chosen)
+        for name, chosen in (("possible", material.possible), ("impossible", ~material.possible))
+    ]
+    places = np.unique(pairs.index[here]).tolist()
+    scopes += [({material.about.place: place}, pairs.index == place) for place in places]
     before, after = (side.rows["labels"].numpy() for side in (pairs.base, pairs.expected))
     if before.ndim > 1:
         changed = (before != after).sum(-1)
-        for name, chosen in (("none", changed == 0), ("one", changed == 1), ("several", changed > 1)):
-            own = right[here & chosen]
-            if len(own):
-                scope = {"labels that change": name}
-                rows.append(_row(material, site, basis.shape[1], own, scope, control="none", stage="account"))
-    return rows
+        amounts = {"none": changed == 0, "one": changed == 1, "several": changed > 1}
+        scopes += [({"labels that change": name}, chosen) for name, chosen in amounts.items()]
+    return [
+        _row(material, site, basis.shape[1], right[here & chosen], scope, control="none", stage="account")
+        for scope, chosen in scopes
+        if (here & chosen).any()
+    ]
 
 
 def _untrained_controls(material: Material, site: Site, streams: list[Streams], k: int, hidden: int) -> Iterator[Row]:
@@ -265,13 +278,14 @@ def _elsewhere(found: dict[Site, float], best: Site) -> Site | None:
 
 
 def _in_untrained_model(
-    material: Material, model: HeadcountPreTrainedModel, site: Site, k: int, steps: int, progress: Progress
+    material: Material, model: HeadcountPreTrainedModel, site: Site, k: int, progress: Progress
 ) -> Row:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         fresh = type(model)(model.config).eval()
     training, test = (read_streams(fresh, side) for side in (material.training, material.test))
-    basis = train_basis(make_swaps(training, material.training, site), k, steps, progress=progress)
+    swaps = make_swaps(training, material.training, site)
+    basis = train_basis(swaps, k, SEARCH_STEPS, SEARCH_BATCH, progress=progress)
     return _judged(material, site, test, basis, "untrained model")
 
 

@@ -71,6 +71,27 @@ def with_column_sum(
     return solve(a, b).sum
 
 
+def has_carry_and_digit(
+    problems: AdditionProblems, column: NDArray[np.int64], value: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Whether a column can have another carry with the digit sum it has: not where it propagates."""
+    return tri_states(problems)[np.arange(len(problems)), column] != PROPAGATE
+
+
+def has_state_and_digit(
+    problems: AdditionProblems, column: NDArray[np.int64], value: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Whether it can have this tri-state: to propagate is to sum to nine."""
+    return has_carry_and_digit(problems, column, value) & (value != PROPAGATE)
+
+
+def has_digit_and_state(
+    problems: AdditionProblems, column: NDArray[np.int64], value: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Whether it can have this digit sum with the tri-state it has."""
+    return has_carry_and_digit(problems, column, value) & (value != 9)
+
+
 VARIABLES = {
     "carry": Variable(
         "the carry out of a column",
@@ -81,6 +102,7 @@ VARIABLES = {
         errors=ErrorSignature("off by exactly one, as with a carry too many or too few", (1, 9), 10, 1),
         values=carries,
         answers=with_carry,
+        possible=has_carry_and_digit,
     ),
     "tri_state": Variable(
         "whether a column kills, propagates or generates a carry",
@@ -90,6 +112,7 @@ VARIABLES = {
         pair_kinds=ANY_PAIRS,
         values=tri_states,
         answers=with_tri_state,
+        possible=has_state_and_digit,
     ),
     "digit_sum": Variable(
         "the two digits of a column added, modulo ten",
@@ -99,6 +122,7 @@ VARIABLES = {
         pair_kinds=ANY_PAIRS,
         values=digit_sums,
         answers=with_digit_sum,
+        possible=has_digit_and_state,
     ),
     "column_sum": Variable(
         "the two digits of a column added",
