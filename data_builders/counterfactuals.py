@@ -46,8 +46,8 @@ def draw_counterfactuals(
 def is_possible(task: Task[P], variable: str, base: P, source: P, place: NDArray[np.int64]) -> NDArray[np.bool_]:
     """(N,): whether there are problems in which everything is as in the base and the variable as in the source.
 
-    A column whose digits sum to nine propagates, whatever else is true: with a sum of nine and a carry of its own there
-    is no problem, so that a model that was trained on problems has never met what such a pair asks for.
+    A column whose digits sum to nine propagates, whatever else is true: there is no problem with such a column that
+    makes a carry by itself, so that a model that was trained on problems has never met what such a pair asks for.
     """
     about = task.variables[variable]
     if about.possible is None or about.values is None:

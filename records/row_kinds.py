@@ -52,8 +52,8 @@ def is_or_none(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 TEXTS = (
     "answer answer_order by compared_with construction control direction edge encoding generated input label layer "
-    "level looks method model name normalizer pairs quantity ranking reads recipe role run runner says scheme searched "
-    "searched_under source stage statement subject target twin variant"
+    "level looks method model name normalizer pairs quantity ranking reads recipe role run runner says scheme "
+    "searched searched_under source stage statement subject target twin variant"
 )
 COUNTS = (
     "agreeing bytes directions disagree example finetune_steps labels layers learned map_starts_at of parameters pool "

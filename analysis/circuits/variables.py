@@ -16,8 +16,8 @@ just this variable is the source's, whatever ripples through.
     answer_kept            the share of `equal` pairs, which agree in the variable, whose answer stays the base's
     probe_accuracy         whether a linear map can read the variable there (probes.py)
 
-Some pairs ask for what no problem has, such as a column that sums to nine and makes a carry by itself. They count in the
-figure for all pairs, and are left out of training and of the scope {"counterfactual": "possible"}.
+Some pairs ask for what no problem has, such as a column that sums to nine and makes a carry by itself. They count in
+the figure for all pairs, and are left out of training and of the scope {"counterfactual": "possible"}.
 
 Shapes: N pairs, E hidden size, k directions.
 """
@@ -51,7 +51,7 @@ TRAINING_PAIRS = 2_000
 TEST_PAIRS = 600
 SEARCH_STEPS, SEARCH_BATCH = 60, 64
 RANDOM_BASES = 3
-DIRECTIONS_PER_VALUE = 4  # a variable of K values gets so many times K - 1 directions, if the stream has them
+DIRECTIONS_PER_VALUE = 8  # a variable of K values gets so many times K - 1 directions, if the stream has them
 
 Bars = Callable[[str], Progress]  # title -> progress of one piece of work
 

@@ -93,13 +93,14 @@ def method_table(rows: Rows) -> Table:
     """Methods of discovery on models whose circuits are known: means over constructions."""
     found = select(rows, study="constructions")
     lines = []
-    for method in values_of(found, "method"):
-        line = {"method": method}
+    for mode, method in dict.fromkeys((row["mode"], row["method"]) for row in found):
+        own = select(found, mode=mode, method=method)
+        line = {"everything else": mode, "method": method}
         for metric in ("node_precision", "node_recall", "node_f1", "edge_precision", "edge_recall", "edge_f1"):
-            own = [r["value"] for r in select(found, method=method, metric=metric) if r["value"] is not None]
-            if own:
-                line[metric.replace("_", " ")] = f"{sum(own) / len(own):.3f}"
-        whole = [r["value"] == 1 for r in select(found, method=method, metric="node_f1")]
+            values = [r["value"] for r in select(own, metric=metric) if r["value"] is not None]
+            if values:
+                line[metric.replace("_", " ")] = f"{sum(values) / len(values):.3f}"
+        whole = [r["value"] == 1 for r in select(own, metric="node_f1")]
         line["nodes exactly right"] = f"{sum(whole)} of {len(whole)}"
         lines.append(line)
     count = len(values_of(found, "construction"))
