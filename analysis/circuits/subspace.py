@@ -5,9 +5,10 @@ that lies in k directions is taken from the run on the source, everything else s
 
     states = base + Q Q^T (source - base),    Q (E, k) with orthonormal columns.
 
-Q is trained, with the model fixed, so that the model writes the answer that is right if just the variable is the
-source's. The directions are shared by all tokens of the site. The pass goes on from the site, so what lies below it is
-computed once for all steps.
+Q starts from the directions in which the stream's mean differs between values of the variable, and is trained, with
+the model fixed, so that the model writes the answer that is right if just the variable is the source's. Where training
+does not help (a model with sharp thresholds has no useful gradients), the start is kept. The directions are shared by
+all tokens of the site. The pass goes on from the site, so what lies below it is computed once for all steps.
 
 Shapes: N pairs, L tokens, E hidden size, k directions, T labelled places.
 """
@@ -160,20 +161,45 @@ def _layers(
     return stack.final_norm(states)
 
 
+def value_directions(swaps: list[Swaps], values: NDArray[np.int64], most: int) -> Tensor:
+    """(E, k): where the mean stream differs most between values (N,) of the bases: at most one fewer than values.
+
+    The stream is the mean over the tokens of the site.
+    """
+    features, known = features_at(swaps, values)
+    means = torch.stack([features[known == value].mean(0) for value in np.unique(known)])
+    found = torch.linalg.svd(means - means.mean(0), full_matrices=False)
+    kept = found.Vh[1e-5 * float(found.S[0]) < found.S][:most]
+    return torch.linalg.qr(kept.T)[0]
+
+
+def features_at(swaps: list[Swaps], values: NDArray[np.int64]) -> tuple[Tensor, NDArray[np.int64]]:
+    """(M, E) the mean stream of the bases over the tokens of a site, and the variable's values (M,)."""
+    features, chosen = [], []
+    for own in swaps:
+        states = own.streams.base[own.site.module][own.chosen]
+        weights = own.tokens / own.tokens.sum(-1, keepdim=True)
+        features.append((states * weights[..., None]).sum(1))
+        chosen.append(own.streams.numbers[own.chosen])
+    return torch.cat(features), values[torch.cat(chosen).numpy()]
+
+
 def train_basis(
     swaps: list[Swaps],
+    start: Tensor,
     directions: int,
     steps: int = STEPS,
     batch: int = BATCH,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Tensor:
-    """(E, k): orthonormal directions, trained on these pairs; the model's weights stay as they are."""
+    """(E, k): so many orthonormal directions, trained on these pairs; or the start (E, k or fewer), if it does better.
+
+    Training begins at the start, with random directions beside it. The model's weights stay as they are.
+    """
     generator = torch.Generator().manual_seed(seed)
-    hidden = swaps[0].streams.model.config.hidden_size
-    if not 1 <= directions <= hidden:
-        raise ValueError(f"directions={directions} is not allowed; expected 1 to {hidden}, the size of the stream.")
-    weights = (torch.randn(hidden, directions, generator=generator) * hidden**-0.5).requires_grad_()
+    more = torch.randn(len(start), directions - start.shape[1], generator=generator) * len(start) ** -0.5
+    weights = torch.cat([start, more], 1).requires_grad_()
     optimizer = torch.optim.Adam([weights], lr=LEARNING_RATE)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min(1.0, (step + 1) / WARM_UP) * (1 - step / steps)
@@ -191,7 +217,10 @@ def train_basis(
             schedule.step()
             if progress is not None:
                 progress(step + 1, steps)
-    return torch.linalg.qr(weights.detach())[0]
+    trained = torch.linalg.qr(weights.detach())[0]
+    pairs = int(max(each.streams.numbers.max() for each in swaps)) + 1
+    reached = [np.nanmean(answers_as_expected(swaps, basis, pairs)) for basis in (start, trained)]
+    return trained if reached[1] >= reached[0] else start
 
 
 class Fixed:

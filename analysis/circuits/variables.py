@@ -43,7 +43,17 @@ from ...trainers.training_data import style_of
 from ..interventions.plan import Progress
 from ..interventions.sites import Site, sites
 from .probes import probe_rows
-from .subspace import STEPS, Streams, answers_as_expected, make_swaps, random_bases, read_streams, train_basis
+from .subspace import (
+    STEPS,
+    Streams,
+    answers_as_expected,
+    features_at,
+    make_swaps,
+    random_bases,
+    read_streams,
+    train_basis,
+    value_directions,
+)
 from .swap import of_same_length
 
 
@@ -51,7 +61,7 @@ TRAINING_PAIRS = 2_000
 TEST_PAIRS = 600
 SEARCH_STEPS, SEARCH_BATCH = 60, 64
 RANDOM_BASES = 3
-DIRECTIONS_PER_VALUE = 8  # a variable of K values gets so many times K - 1 directions, if the stream has them
+DIRECTIONS_PER_VALUE = 8  # a variable of K values gets at most so many times K - 1, and a quarter of the stream
 
 Bars = Callable[[str], Progress]  # title -> progress of one piece of work
 
@@ -68,8 +78,13 @@ class Material:
     possible: NDArray[np.bool_]  # of the test pairs: whether they ask for what some problem has
     values: int  # how many the variable has
 
+    @property
+    def training_values(self) -> NDArray[np.int64]:
+        """(N,): the variable in the bases of the training pairs, at their places."""
+        return values_at(self.about, self.training)
+
     def directions(self, hidden: int) -> int:
-        return min(DIRECTIONS_PER_VALUE * (self.values - 1), hidden // 4)
+        return min(DIRECTIONS_PER_VALUE * (self.values - 1), max(hidden // 4, 8))
 
 
 def explain_variables(
@@ -110,6 +125,12 @@ def chosen_variables(run: TrainedRun, wanted: Iterable[str] | None) -> list[str]
     if unknown is not None:
         raise ValueError(f"the variable {unknown!r} is not known; expected one of {', '.join(known)}.")
     return list(dict.fromkeys(wanted)) if wanted is not None else known
+
+
+def values_at(about: Variable, pairs: PairedExamples) -> NDArray[np.int64]:
+    """(N,): the variable in the bases, at the places of the pairs."""
+    assert about.values is not None  # chosen for them
+    return about.values(pairs.base.problems)[np.arange(len(pairs)), pairs.index]
 
 
 def variables_of(run: TrainedRun) -> list[str]:
@@ -178,17 +199,19 @@ def _explain(run: TrainedRun, material: Material, steps: int, progress: Progress
     for site in candidates:
         own = make_swaps(training, material.training, site)
         if own:
-            bases[site] = train_basis(own, k, SEARCH_STEPS, SEARCH_BATCH, progress=report)
+            start = value_directions(own, material.training_values, k)
+            bases[site] = train_basis(own, start, k, SEARCH_STEPS, SEARCH_BATCH, progress=report)
             found[site] = float(np.nanmean(answers_as_expected(own, bases[site], len(material.training))))
             rows.append(_judged(material, site, test, bases[site], "none", stage="search"))
-            rows += probe_rows(*_read_at(test, material.test, site, material.about), site, material.name)
+            tested = make_swaps(test, material.test, site)
+            rows += probe_rows(*features_at(tested, values_at(material.about, material.test)), site, material.name)
         report.next(SEARCH_STEPS)
     best = max(found, key=lambda site: found[site])
-    basis = train_basis(make_swaps(training, material.training, best), k, steps, progress=report)
+    basis = train_basis(make_swaps(training, material.training, best), bases[best], k, steps, progress=report)
     report.next(steps)
     rows.append(_judged(material, best, test, basis, "none"))
     rows += _by_parts(material, best, test, basis)
-    rows += _untrained_controls(material, best, test, k, hidden)
+    rows += _untrained_controls(material, best, test, basis.shape[1], hidden)
     elsewhere = _elsewhere(found, best)
     if elsewhere is not None:
         rows.append(_judged(material, elsewhere, test, bases[elsewhere], "wrong place"))
@@ -285,7 +308,8 @@ def _in_untrained_model(
         fresh = type(model)(model.config).eval()
     training, test = (read_streams(fresh, side) for side in (material.training, material.test))
     swaps = make_swaps(training, material.training, site)
-    basis = train_basis(swaps, k, SEARCH_STEPS, SEARCH_BATCH, progress=progress)
+    start = value_directions(swaps, material.training_values, k)
+    basis = train_basis(swaps, start, k, SEARCH_STEPS, SEARCH_BATCH, progress=progress)
     return _judged(material, site, test, basis, "untrained model")
 
 
@@ -299,18 +323,3 @@ def _kept(material: Material, site: Site, streams: list[Streams], basis: Tensor)
         "pairs": "equal",
     }
     return row("variables", "answer_kept", rate(int(right.sum()), len(right)), **about)
-
-
-def _read_at(
-    streams: list[Streams], pairs: PairedExamples, site: Site, about: Variable
-) -> tuple[Tensor, NDArray[np.int64]]:
-    """(N, E) the mean stream at the tokens of a site, and the variable's values there, both of the bases."""
-    assert about.values is not None
-    values = about.values(pairs.base.problems)[np.arange(len(pairs)), pairs.index]
-    features, chosen = [], []
-    for own in make_swaps(streams, pairs, site):
-        states = own.streams.base[site.module][own.chosen]
-        weights = own.tokens / own.tokens.sum(-1, keepdim=True)
-        features.append((states * weights[..., None]).sum(1))
-        chosen.append(own.streams.numbers[own.chosen])
-    return torch.cat(features), values[torch.cat(chosen).numpy()]

@@ -9,11 +9,13 @@ from task_examples import sortedness
 from headcount.analysis.circuits.subspace import (
     Fixed,
     answers_as_expected,
+    features_at,
     logits_from,
     make_swaps,
     random_bases,
     read_streams,
     train_basis,
+    value_directions,
 )
 from headcount.analysis.interventions.intervention import Intervention
 from headcount.analysis.interventions.sites import Site, sites
@@ -86,14 +88,24 @@ def test_a_basis_is_orthonormal_and_moves_more_than_a_random_one():
             logits = own.logits(part, basis)
         return torch.nn.functional.cross_entropy(logits.flatten(0, -2), own.labels(part).flatten(), ignore_index=-100)
 
-    basis = train_basis(swaps, 4, steps=40)
+    start = next(random_bases(model.config.hidden_size, 4, 1))
+    basis = train_basis(swaps, start[:, :2], 4, steps=40)
     assert torch.allclose(basis.T @ basis, torch.eye(4), atol=1e-5)
     assert loss(basis) < min(loss(drawn) for drawn in random_bases(model.config.hidden_size, 4, 5))
-    assert torch.equal(basis, train_basis(swaps, 4, steps=40))
+    assert torch.equal(basis, train_basis(swaps, start[:, :2], 4, steps=40))
     assert all(map(torch.equal, weights, model.parameters()))
     assert all(parameter.requires_grad and parameter.grad is None for parameter in model.parameters())
-    with pytest.raises(ValueError, match="directions=33 is not allowed; expected 1 to 32"):
-        train_basis(swaps, 33)
+
+
+def test_directions_of_values_hold_what_tells_them_apart():
+    model, pairs = model_and_pairs("encoder-decoder", n=200)
+    swaps = make_swaps(read_streams(model, pairs), pairs, Site("encoder.0.residual@column"))
+    values = pairs.about.values(pairs.base.problems)[np.arange(len(pairs)), pairs.index]
+    basis = value_directions(swaps, values, 3)
+    assert basis.shape == (32, 1)  # two values: one direction
+    features, known = features_at(swaps, values)
+    apart = features[known == 1].mean(0) - features[known == 0].mean(0)
+    assert torch.allclose((basis @ basis.T) @ apart, apart, atol=1e-4)
 
 
 def test_a_model_is_as_it_was_after_an_error():
