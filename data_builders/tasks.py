@@ -32,6 +32,7 @@ ARCHITECTURES = {
 # Kind of task -> the share right at training lengths from which on a model counts as having learned it.
 LEARNED = {"label": 0.95, "sequence": 0.99, "continuation": 0.99}
 NOT_A_PLACE = -1
+MOST_PAIRED = 2_000  # problems of the test split of which pairs are made
 
 
 @dataclass(frozen=True)
@@ -320,7 +321,7 @@ class Task(Generic[P]):
                 f"({', '.join(self.variables) or 'none'}) and a kind of its pairs."
             )
         return draw_counterfactuals(
-            self, variable, corpus.problems("test"), corpus.rng(f"pairs/{variable}/{kind}"), kind
+            self, variable, corpus.sample("test", MOST_PAIRED), corpus.rng(f"pairs/{variable}/{kind}"), kind
         )
 
     def trained_lengths(self, options: Any) -> tuple[int, int]:

@@ -30,9 +30,11 @@ def explain(
 ) -> Rows:
     """A causal account of a trained model, with what speaks against it.
 
-    ```python
-    rows = headcount.explain("runs/addition-small")
-    ```
+    >>> import headcount
+    >>> from headcount.analysis.circuits.constructions.catalogue import save
+    >>> rows = headcount.explain(save("sorter", "runs/sorter"))  # a model whose circuit is known
+    >>> next(row["nodes"] for row in rows if row["metric"] == "faithfulness")
+    ['encoder.0.self.0', 'encoder.0.mlp']
 
     Args:
         run: what `headcount.train` or `headcount.load_run` gives, or where it is: a run, a model folder, a Hub id.

@@ -59,6 +59,7 @@ from .swap import of_same_length
 
 TRAINING_PAIRS = 2_000
 TEST_PAIRS = 600
+TEST_PROBLEMS = 2_000
 SEARCH_STEPS, SEARCH_BATCH = 60, 64
 RANDOM_BASES = 3
 DIRECTIONS_PER_VALUE = 8  # a variable of K values gets at most so many times K - 1, and a quarter of the stream
@@ -84,7 +85,7 @@ class Material:
         return values_at(self.about, self.training)
 
     def directions(self, hidden: int) -> int:
-        return min(DIRECTIONS_PER_VALUE * (self.values - 1), max(hidden // 4, 8))
+        return min(DIRECTIONS_PER_VALUE * (self.values - 1), max(hidden // 4, min(8, hidden // 2)))
 
 
 def explain_variables(
@@ -151,7 +152,7 @@ def make_material(run: TrainedRun, name: str, test_pairs: int = TEST_PAIRS) -> M
     trained_on = _training_problems(run)
     assert about.values is not None  # chosen for them
     found = np.unique(about.values(trained_on))
-    test = corpus.problems("test")
+    test = corpus.sample("test", TEST_PROBLEMS)
     training, judged = (
         pairs(trained_on, "random", TRAINING_PAIRS, "training"),
         pairs(test, "random", test_pairs, "test"),

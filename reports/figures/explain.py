@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ...records.rows import Row, Rows, only, select, values_of
+from ..wording import counted
 from .drawing import COLORS, MARKERS, SEQUENTIAL, new_figure, tidy
 from .panels import panels
 from .wiring import draw_wiring
@@ -88,12 +89,13 @@ def draw_accounts(rows: Rows) -> Figure | None:
         _dots(axes, height, chosen, number, says)
     best = {row["variable"]: row for row in select(found, control="none")}
     labels = [
-        f"{name.replace('_', ' ')}\n{best[name]['site']}\n{best[name]['directions']} directions" for name in names
+        f"{name.replace('_', ' ')}\n{row['site']}\n{counted(row['directions'], 'direction')}, n = {row['n']:,}"
+        for name, row in ((each, best[each]) for each in names)
     ]
     axes.set_yticks(range(len(names)), labels, fontsize=7.5)
     axes.invert_yaxis()
     axes.set_xlim(-2, 102)
-    axes.set_xlabel(f"whole answers as expected, random pairs of test problems (%), n = {found[0]['n']:,}", fontsize=8)
+    axes.set_xlabel("whole answers as expected, random pairs of test problems (%); lines: 95 % intervals", fontsize=8)
     axes.grid(axis="x", color="#DDDDDD", linewidth=0.6)
     axes.set_axisbelow(True)
     tidy(axes)

@@ -38,7 +38,8 @@ def test_the_known_circuit_and_the_place_of_the_column_sum_are_found(account):
         assert only(variables, stage="account", control=control)["value"] < 0.3
     assert only(variables, metric="answer_kept")["value"] == 1
     probes = {row["shuffled"]: row for row in select(variables, metric="probe_accuracy", site=best["site"])}
-    assert probes[False]["value"] > 2 * probes[True]["value"]  # a size on one line, of which a linear map tells the ends
+    # The sum is a size in one direction, of which a linear map tells little more than the ends.
+    assert probes[False]["value"] > 2 * probes[True]["value"]
 
 
 def test_tables_figures_and_rows_are_there(account):
