@@ -2,7 +2,7 @@
 
 from ...records.rows import Rows, only, select, values_of
 from ..wording import percent
-from .table import Table, make_table, with_interval
+from .table import Table, in_points, make_table, with_interval
 
 
 MODES = ("zero", "mean", "resample")
@@ -14,16 +14,27 @@ def explain_tables(rows: Rows) -> list[Table]:
     return [table for table in found if table.rows]
 
 
+def by_run(rows: Rows) -> list[tuple[dict[str, str], Rows]]:
+    """The rows of each run, with the cell that names it; of one run alone, all rows and no such cell."""
+    runs = values_of(rows, "run")
+    return [({"run": run}, select(rows, run=run)) for run in runs] or [({}, rows)]
+
+
 def circuit_table(rows: Rows) -> Table:
+    lines = [line for run, own in by_run(select(rows, study="circuit")) for line in _circuit_lines(run, own)]
+    return make_table("Circuit", lines, "on examples that it was not searched on")
+
+
+def _circuit_lines(run: dict[str, str], rows: Rows) -> list[dict[str, str]]:
     lines = []
     for level in ("nodes", "edges"):
         for mode in MODES:
-            own = select(rows, study="circuit", level=level, mode=mode)
+            own = select(rows, level=level, mode=mode)
             reached = next((r for r in select(own, metric="faithfulness") if r["by"] != "loss"), None)
             if reached is None:
                 continue
             rest = only(own, metric="complement")
-            line = {"circuit": f"{reached['size']} of {reached['of']} {level}", "everything else": mode}
+            line = {**run, "circuit": f"{reached['size']} of {reached['of']} {level}", "everything else": mode}
             line["faithfulness"] = _figure(reached)
             if "random_mean" in reached:
                 line["random ones"] = percent(reached["random_mean"]["value"], 1)
@@ -31,9 +42,9 @@ def circuit_table(rows: Rows) -> Table:
                 line["right without it"] = _figure(rest)
             costs = [r["value"] for r in select(own, metric="removal_cost")]
             if costs:
-                line["least that a part costs"] = f"{100 * min(costs):.1f} points"
+                line["least that a part costs"] = f"{in_points(min(costs))} points"
             lines.append(line)
-    return make_table("Circuit", lines, "on examples that it was not searched on")
+    return lines
 
 
 def _figure(row: dict) -> str:
@@ -43,15 +54,17 @@ def _figure(row: dict) -> str:
 def variable_table(rows: Rows) -> Table:
     found = select(rows, study="variables", metric="interchange_accuracy", stage="account", scope={})
     lines = []
-    for run in values_of(found, "run") or [None]:
-        own_run = found if run is None else select(found, run=run)
-        for name in values_of(own_run, "variable"):
-            own = {row["control"]: row for row in select(own_run, variable=name)}
+    for run, of_run in by_run(select(rows, study="variables")):
+        accounts = select(of_run, metric="interchange_accuracy", stage="account")
+        for name in values_of(accounts, "variable"):
+            own = {row["control"]: row for row in select(accounts, variable=name, scope={})}
             best = own["none"]
-            line = {} if run is None else {"run": run}
-            line |= {"variable": name, "site": best["site"], "directions": str(best["directions"])}
+            line = {**run, "variable": name, "site": best["site"], "directions": str(best["directions"])}
             line["whole answer as expected"] = with_interval(best)
-            kept = only([r for r in rows if run is None or r.get("run") == run], metric="answer_kept", variable=name)
+            possible = only(accounts, variable=name, scope={"counterfactual": "possible"})
+            if possible is not None:
+                line["of possible ones"] = percent(possible["value"], 1)
+            kept = only(of_run, metric="answer_kept", variable=name)
             if kept is not None:
                 line["stays where it is equal"] = percent(kept["value"], 1)
             for control in ("wrong place", "random directions", "untrained model", "whole site"):
@@ -63,14 +76,18 @@ def variable_table(rows: Rows) -> Table:
 
 
 def shortcut_table(rows: Rows) -> Table:
-    found = select(rows, study="shortcuts")
+    lines = [line for run, own in by_run(select(rows, study="shortcuts")) for line in _shortcut_lines(run, own)]
+    return make_table("Shortcuts: estimates against exact changes", lines)
+
+
+def _shortcut_lines(run: dict[str, str], found: Rows) -> list[dict[str, str]]:
     lines = []
     for level in values_of(found, "level"):
         for method in values_of(found, "method"):
             own = {row["metric"]: row for row in select(found, level=level, method=method)}
             if not own:
                 continue
-            line = {"estimate": method, "of": level}
+            line = {**run, "estimate": method, "of": level}
             for metric, title in (
                 ("correlation", "correlation"),
                 ("rank_correlation", "of ranks"),
@@ -80,7 +97,7 @@ def shortcut_table(rows: Rows) -> Table:
                 if metric in own and own[metric]["value"] is not None:
                     line[title] = f"{own[metric]['value']:.2f}".replace("-", "−")
             lines.append(line)
-    return make_table("Shortcuts: estimates against exact changes", lines)
+    return lines
 
 
 def group_table(rows: Rows) -> Table:
