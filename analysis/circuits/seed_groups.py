@@ -2,8 +2,8 @@
 
 Two runs are the farther apart, the more the figures differ that a short search reaches at each site (variables.py),
 the mean over all variables and sites. Average linkage joins the nearest ones first; where a step is much longer than
-all before it, it is not taken, and what is apart then are groups. That runs are in one group is no proof of one algorithm;
-that they are not shows two ways to hold what both compute.
+all before it, it is not taken, and what is apart then are groups. That runs are in one group is no proof of one
+algorithm; that they are not shows two ways to hold what both compute.
 """
 
 import numpy as np
