@@ -307,7 +307,7 @@ def own_maps(model: PreTrainedModel, inputs: dict) -> dict[str, list[Tensor]]:
         torch.manual_seed(0)
         with torch.inference_mode():
             outputs = eager(**inputs, output_attentions=True)
-    except (ValueError, TypeError, KeyError):  # it has no such argument, or no such implementation
+    except (ValueError, TypeError, KeyError, IndexError):  # no such argument or implementation, or it fails over it
         return {}
     found: dict[str, list[Tensor]] = {}
     for name, value in numbers(outputs).items():

@@ -1,13 +1,15 @@
 """Mean, resample and swaps checked without headcount's recorder and without its gates: recorded and replaced here.
 
 A tap is a place where the heads of a layer can be seen and changed: the input of an output projection, by a forward
-pre-hook, or what torch's `scaled_dot_product_attention` gives back while the layer runs. The second is needed where a
-layer does something else between its heads and the projection (a gate, the difference of two), a third for torch's own
-layer. A tap counts only if a head that is zero there is a head that is masked.
+pre-hook, or what torch's `scaled_dot_product_attention`, or the model's own `eager_attention_forward`, gives back
+while the layer runs. These are needed where a layer does something else between its heads and the projection (a gate,
+the difference of two), another one for torch's own layer. A tap counts only if a head that is zero there is a head that
+is masked.
 
 Shapes: B examples, H heads, D head dimension; `own` is (rows, ..., H, D).
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -27,17 +29,23 @@ def taps(model: PreTrainedModel, path: str, heads: int) -> Iterator[Tap]:
     """Every place at which the heads of a layer may be found."""
     for place in hook_places(model, path):
         yield lambda put, place=place: at_projection(place, heads, put)
+        yield lambda put, place=place: at_projection(place, heads, put, tokens_first=True)
     module = model.get_submodule(path)
     if isinstance(module, nn.MultiheadAttention):
         yield lambda put: at_torch_projection(module, put)
         return
     yield lambda put: at_attention(model, module, put)
+    yield lambda put: at_eager_attention(model, module, put)
 
 
 @contextmanager
-def at_projection(place: nn.Module, heads: int, put: Put) -> Iterator[None]:
+def at_projection(place: nn.Module, heads: int, put: Put, tokens_first: bool = False) -> Iterator[None]:
+    """`tokens_first`: the states are (tokens, rows, ...), as FSMT has them."""
+
     def before(module: nn.Module, inputs: tuple) -> tuple:
-        return (put(inputs[0].unflatten(-1, (heads, -1))).flatten(-2), *inputs[1:])
+        own = inputs[0].unflatten(-1, (heads, -1))
+        changed = put(own.transpose(0, 1)).transpose(0, 1) if tokens_first else put(own)
+        return (changed.flatten(-2), *inputs[1:])
 
     hook = place.register_forward_pre_hook(before)
     try:
@@ -68,6 +76,27 @@ def at_attention(model: PreTrainedModel, module: nn.Module, put: Put) -> Iterato
         nn.functional.scaled_dot_product_attention = plain
         for hook in hooks:
             hook.remove()
+        model.set_attn_implementation(before)
+
+
+@contextmanager
+def at_eager_attention(model: PreTrainedModel, module: nn.Module, put: Put) -> Iterator[None]:
+    """What the function of that name in the module's own file gives is (rows, ..., H, D); no such file: ValueError."""
+    home = sys.modules[type(module).__module__]
+    if not hasattr(home, "eager_attention_forward"):
+        raise ValueError(f"{home.__name__} has no eager_attention_forward")
+    before, plain = model.config._attn_implementation, home.eager_attention_forward
+    model.set_attn_implementation("eager")
+
+    def tapped(asked: nn.Module, *arguments: Any, **options: Any) -> tuple:
+        output, *rest = plain(asked, *arguments, **options)
+        return (put(output) if asked is module else output, *rest)
+
+    home.eager_attention_forward = tapped  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        home.eager_attention_forward = plain  # type: ignore[attr-defined]
         model.set_attn_implementation(before)
 
 
