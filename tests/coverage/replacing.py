@@ -3,8 +3,8 @@
 A tap is a place where the heads of a layer can be seen and changed: the input of an output projection, by a forward
 pre-hook, or what torch's `scaled_dot_product_attention`, or the model's own `eager_attention_forward`, gives back
 while the layer runs. These are needed where a layer does something else between its heads and the projection (a gate,
-the difference of two), another one for torch's own layer. A tap counts only if a head that is zero there is a head that
-is masked.
+the difference of two), another one for torch's own layer. A tap counts only if a head that is zero there is a head
+that is masked.
 
 Shapes: B examples, H heads, D head dimension; `own` is (rows, ..., H, D).
 """
