@@ -13,6 +13,8 @@ both.
 Shapes: N problems, C columns; places (N,) are columns.
 """
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -92,11 +94,11 @@ def has_digit_and_state(
     return has_carry_and_digit(problems, column, value) & (value != 9)
 
 
+of_a_column = partial(Variable, place="column", near={"left": 1, "right": -1}, pair_kinds=ANY_PAIRS)
+
 VARIABLES = {
-    "carry": Variable(
+    "carry": of_a_column(
         "the carry out of a column",
-        place="column",
-        near={"left": 1, "right": -1},
         shows_at="left",
         pair_kinds=PAIR_KINDS,
         errors=ErrorSignature("off by exactly one, as with a carry too many or too few", (1, 9), 10, 1),
@@ -104,33 +106,21 @@ VARIABLES = {
         answers=with_carry,
         possible=has_carry_and_digit,
     ),
-    "tri_state": Variable(
+    "tri_state": of_a_column(
         "whether a column kills, propagates or generates a carry",
-        place="column",
-        near={"left": 1, "right": -1},
         shows_at="left",
-        pair_kinds=ANY_PAIRS,
         values=tri_states,
         answers=with_tri_state,
         possible=has_state_and_digit,
     ),
-    "digit_sum": Variable(
+    "digit_sum": of_a_column(
         "the two digits of a column added, modulo ten",
-        place="column",
-        near={"left": 1, "right": -1},
         shows_at="column",
-        pair_kinds=ANY_PAIRS,
         values=digit_sums,
         answers=with_digit_sum,
         possible=has_digit_and_state,
     ),
-    "column_sum": Variable(
-        "the two digits of a column added",
-        place="column",
-        near={"left": 1, "right": -1},
-        shows_at="column",
-        pair_kinds=ANY_PAIRS,
-        values=column_sums,
-        answers=with_column_sum,
+    "column_sum": of_a_column(
+        "the two digits of a column added", shows_at="column", values=column_sums, answers=with_column_sum
     ),
 }
