@@ -17,6 +17,10 @@ On `control` pairs, where digits change and the variable does not:
     VARIABLE_false_flip the label that would show the variable is no longer the base's
     own_place_moved     the label at the place itself becomes the source's
 
+On `equal` pairs, which agree in the variable and in little else:
+
+    answer_kept         greedy decoding writes the base's answer
+
 The site `none` is the control without any intervention.
 
 Shapes: V interventions, N pairs, T labelled places.
@@ -59,7 +63,7 @@ def swap_sets(model: HeadcountPreTrainedModel, pairs: PairedExamples) -> list[Si
         site.at(name)
         for site in every
         if site.kind == "residual" and site.stack == "encoder"
-        for name in (pairs.about.place, pairs.about.shows_at)
+        for name in dict.fromkeys((pairs.about.place, pairs.about.shows_at))
     ]
     joint = with_complements(model, standard_sets(model))
     return [*single, *joint, *(SiteSet(str(site), (site,)) for site in places)]
@@ -123,6 +127,8 @@ def swap_rows(
 
 def what_happened(model: HeadcountPreTrainedModel, pairs: PairedExamples, outcomes: Outcomes) -> Happened:
     """For every metric of these pairs, whether it came about: (V, N)."""
+    if pairs.kind == "equal":
+        return {"answer_kept": outcomes.right}
     tokens, expected, _ = outcomes.by_labels()
     before, after = (_in_place(model, side.rows["labels"]) for side in (pairs.base, pairs.source))
     index = _in_place(model, torch.from_numpy(pairs.expected.roles("answer").index))

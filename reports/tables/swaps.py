@@ -13,12 +13,13 @@ WORDS = {
     "whole_answer_flip": "whole",
     "{}_false_flip": "false flip",
     "own_place_moved": "own moved",
+    "answer_kept": "kept",
 }
 EXPLAINED = (
     "both: the labels that show the {0} change as expected, and the one at its own place stays; shown, own kept: each "
     "half of that; logits: how far they go from the base's (0) to the source's (100); whole: the whole answer is as "
     "expected; false flip: the label that would show the {0} changes though it does not differ; own moved: the label "
-    "at the place becomes the source's; none: nothing is swapped."
+    "at the place becomes the source's; kept: the answer stays the base's; none: nothing is swapped."
 )
 
 

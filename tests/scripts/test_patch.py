@@ -5,6 +5,7 @@ import json
 import pytest
 from command_line import run
 
+from headcount.analysis.circuits.constructions.catalogue import save
 from headcount.records.rows import only, read_rows, select, values_of
 
 
@@ -37,6 +38,23 @@ def test_without_words_every_site_and_kind_is_swapped_and_rows_can_be_kept(train
     for words in ("minimal pairs: one column differs", "encoder.0.residual@left", "false flip", "  none "):
         assert words in answer.stdout
     assert "rows in" in answer.stderr
+
+
+def test_variables_with_values_have_random_and_equal_pairs(trained):
+    words = ("patch", trained, "--variable", "digit_sum", "--sites", "decoder.*.cross.*@column", "--rows", "20")
+    rows = json.loads(run(*words, "--json").stdout)
+    assert values_of(rows, "pairs") == ["random", "equal"]
+    assert values_of(select(rows, pairs="equal"), "metric") == ["answer_kept"]
+    assert "whole_answer_flip" in values_of(select(rows, pairs="random"), "metric")
+    assert "kept: the answer stays" in run(*words).stdout
+
+
+def test_a_task_of_labels_has_its_pairs_and_each_site_once(tmp_path):
+    rows = json.loads(run("patch", save("sorter", tmp_path / "sorter"), "--rows", "100", "--json").stdout)
+    whole = select(rows, pairs="random", metric="whole_answer_flip", scope={})
+    assert len(whole) == len(values_of(whole, "site"))
+    assert only(whole, site="encoder.0.residual@value")["value"] == 1  # where this model is known to hold it
+    assert only(whole, site="none")["value"] < 0.6
 
 
 @pytest.mark.parametrize(
