@@ -26,7 +26,7 @@ study: install ## set everything up, run the whole study and write runs/study/re
 storm: install ## try to break it for about 10 minutes, at most 14: kills, nonsense, broken files, a full disk, a hostile Hub
 	$(BIN)/python tests/storm/run.py --minutes 14
 
-coverage: install ## try a tiny model of every architecture of transformers, about 15 minutes; writes docs/coverage.md
+coverage: install ## try a tiny model of every architecture of transformers, about 25 minutes; writes docs/coverage.md
 	$(BIN)/python -W ignore tests/coverage/try_all.py --output build/coverage.jsonl
 	$(BIN)/python tests/coverage/page.py build/coverage.jsonl
 

@@ -289,7 +289,7 @@ def maps(model: PreTrainedModel, inputs: dict, ran: dict[str, AttentionLayer]) -
         last = -1
         for number, weights in enumerate(own):
             alike = [place for place, (_, each) in enumerate(every) if each.shape == weights.shape]
-            equal = [place for place in alike if torch.allclose(every[place][1], weights, atol=1e-5)]
+            equal = [place for place in alike if torch.allclose(every[place][1], weights, atol=1e-5, equal_nan=True)]
             if alike and not any(place > last for place in equal):
                 raise WrongError(
                     f"{key} {number} of output_attentions=True is not where {every[alike[0]][0]} or later is"
