@@ -42,6 +42,8 @@ RANDOM_CIRCUITS = 5
 MOST_SIZES = 11  # of a curve
 RESAMPLES = 500  # for the intervals of areas
 
+UNMEASURED = {"value": None, "interval": None}  # where the empty circuit does what the model does
+
 Sets = list[tuple[Any, ...]]
 
 
@@ -166,7 +168,7 @@ class _Scores:
             return {"value": 1 - lost["value"], "n": lost["n"], "interval": [1 - high, 1 - low]}
         gap = self.trials.gap(self.level, which)
         if gap is None:
-            return {"value": None, "n": values.shape[1], "interval": None}
+            return UNMEASURED | {"n": values.shape[1]}
         return ratio_with_interval(values[version] - getattr(self.trials.empty(self.level), which)[0], gap)
 
     def _faithful(
@@ -203,8 +205,8 @@ class _Scores:
             estimate = relative_drop(own.good[0], less.good[number], self.trials.intact.good[0])
         else:
             gap = self.trials.gap(self.level, "good")
-            assert gap is not None  # else there would be no trials
-            estimate = ratio_with_interval(own.good[0] - less.good[number], gap)
+            lost = own.good[0] - less.good[number]
+            estimate = UNMEASURED | {"n": len(lost)} if gap is None else ratio_with_interval(lost, gap)
         about = {"site": str(one)} if self.level == NODES else {"edge": edge_name(one)}
         return self._row("removal_cost", estimate, len(self.kept), self.trials.name, **about)
 

@@ -29,8 +29,9 @@ def draw_circuit(rows: Rows) -> Figure | None:
     if found is None:
         return None
     own = select(rows, mode=found["searched_under"])
-    costs = {row["site"]: row["value"] for row in select(own, metric="removal_cost", level="nodes")}
-    effects = {_edge(row["edge"]): row["value"] for row in select(own, metric="removal_cost", level="edges")}
+    removed = [row for row in select(own, metric="removal_cost") if row["value"] is not None]
+    costs = {row["site"]: row["value"] for row in select(removed, level="nodes")}
+    effects = {_edge(row["edge"]): row["value"] for row in select(removed, level="edges")}
     jobs = {site: f"without it {100 * cost:.1f} points are lost" for site, cost in costs.items()}
     reached = only(own, metric="faithfulness", level="edges")
     assert reached is not None

@@ -40,7 +40,7 @@ def _circuit_lines(run: dict[str, str], rows: Rows) -> list[dict[str, str]]:
                 line["random ones"] = percent(reached["random_mean"]["value"], 1)
             if rest is not None:
                 line["right without it"] = _figure(rest)
-            costs = [r["value"] for r in select(own, metric="removal_cost")]
+            costs = [r["value"] for r in select(own, metric="removal_cost") if r["value"] is not None]
             if costs:
                 line["least that a part costs"] = f"{in_points(min(costs))} points"
             lines.append(line)

@@ -15,7 +15,7 @@ from headcount.analysis.circuits.constructions.weights import build
 from headcount.analysis.circuits.constructions.wiring import HeadPart, NetworkPart, Unit, Wiring
 from headcount.analysis.interventions.intervention import REPLACEMENTS, Intervention
 from headcount.analysis.interventions.sites import Site, sites
-from headcount.analysis.interventions.subject import Subject
+from headcount.analysis.interventions.subject import Subject, only_call
 from headcount.analysis.interventions.sweep import sweep
 from headcount.data_builders.addition.columns import AdditionProblems
 from headcount.data_builders.registry import find_task
@@ -114,7 +114,7 @@ def test_decoys_do_something(name):
     construction, (model, batches) = BY_NAME[name], material(name)
     subject = Subject.of(model)
     decoys = [Site(site) for site in construction.decoys]
-    _, outputs = subject.read(batches[-1], {site.module for site in decoys})
+    outputs = only_call(subject.read(batches[-1], {site.module for site in decoys})[1], "layers that run once")
     maps = model(**batches[-1], output_attentions=True)
     for site in decoys:
         if site.head is None:
