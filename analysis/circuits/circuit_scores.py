@@ -245,9 +245,9 @@ def areas(
     draws = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), RESAMPLES)
     weights = np.concatenate([np.full((1, n), 1 / n), draws / n])  # (1 + R, N): the examples as they are come first
     low, high = (weights @ side.astype(float) for side in (empty, whole))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # some draws have no examples that tell the two apart
         curves = (weights @ values.astype(float).T - low[:, None]) / (high - low)[:, None]
-    found = {"cpr": np.trapezoid(curves, shares), "cmd": _area_to_zero(1 - curves, shares)}
+        found = {"cpr": np.trapezoid(curves, shares), "cmd": _area_to_zero(1 - curves, shares)}
 
     def estimate(drawn: NDArray[np.float64]) -> dict:
         usual = drawn[1:][np.isfinite(drawn[1:])]

@@ -33,15 +33,14 @@ def find_circuit(
     """The nodes of a model that are enough together, which of them read which, and how far that holds.
 
     >>> import headcount, torch
-    >>> config = headcount.HeadcountConfig(num_hidden_layers=1, num_attention_heads=2)
-    >>> model = headcount.HeadcountForConditionalGeneration(config)
-    >>> ids = torch.randint(3, 9, (12, 4), generator=torch.Generator().manual_seed(0))
-    >>> metric = lambda outputs, batch: outputs.logits[:, 0, 7]
-    >>> circuit = headcount.find_circuit(model, {"input_ids": ids, "labels": ids}, metric)
+    >>> config = headcount.HeadcountConfig(architecture="decoder", num_hidden_layers=1, num_attention_heads=2)
+    >>> model = headcount.HeadcountForCausalLM(config)
+    >>> prompts = torch.randint(3, 13, (24, 2), generator=torch.Generator().manual_seed(0))
+    >>> written = model.generate(prompts, max_new_tokens=3, min_new_tokens=3)  # what it writes counts as right
+    >>> labels = written.index_fill(1, torch.arange(2), -100)
+    >>> circuit = headcount.find_circuit(model, {"input_ids": written, "labels": labels})
     >>> set(circuit.nodes) <= set(headcount.sites(model)), circuit.ablation
     (True, 'mean')
-    >>> [row["value"] for row in circuit.rows if row["metric"] == "curve" and row["size"] == 8][0]
-    1.0
 
     Args:
         model: one of headcount's own, or any transformers model whose heads `list_heads` finds.

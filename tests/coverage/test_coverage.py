@@ -72,7 +72,8 @@ def test_heads_of_layers_that_put_them_out_in_their_own_way(name):
     """By values: a head whose values are zero is a head that is masked."""
     found = check(name, ("masks", "patching"))
     assert found["heads"].startswith("right") and found["masks"] == "right: 1 of 1 by values", found
-    assert found["patching"].startswith("right"), found
+    # Of ConvBERT's projection a half is a convolution's, so that no oracle sees its heads alone.
+    assert found["patching"].startswith("unverified" if name == "ConvBertForMaskedLM" else "right"), found
 
 
 def test_every_class_of_the_table_is_one_of_transformers():
