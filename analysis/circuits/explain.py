@@ -13,16 +13,13 @@ from pathlib import Path
 from ...records.rows import Rows
 from ...trainers.trained_run import TrainedRun, load_run
 from ..heads.run_data import load_examples
-from ..interventions.plan import Progress
 from .find_circuit import find_circuit
 from .shortcuts import shortcut_rows
-from .variables import explain_variables, variables_of
+from .variables import Bars, explain_variables, variables_of
 
 
 CIRCUIT_ROWS = 1_000  # test examples, of which one half is searched on and the other half scores
 SHORTCUT_ROWS = 200
-
-Bars = Callable[[str], Progress]  # title -> progress of one piece of work
 
 
 def explain(

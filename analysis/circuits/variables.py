@@ -34,7 +34,7 @@ from torch import Tensor
 
 from ...data_builders.counterfactuals import draw_counterfactuals, is_possible
 from ...data_builders.examples import PairedExamples, make_pairs
-from ...data_builders.tasks import Problems, Variable
+from ...data_builders.tasks import MOST_PAIRED, Problems, Variable
 from ...modeling.modeling_headcount import HeadcountPreTrainedModel
 from ...records.intervals import rate
 from ...records.rows import Row, Rows, row
@@ -59,7 +59,6 @@ from .swap import of_same_length
 
 TRAINING_PAIRS = 2_000
 TEST_PAIRS = 600
-TEST_PROBLEMS = 2_000
 SEARCH_STEPS, SEARCH_BATCH = 60, 64
 RANDOM_BASES = 3
 DIRECTIONS_PER_VALUE = 8  # a variable of K values gets at most so many times K - 1, and a quarter of the stream
@@ -152,7 +151,7 @@ def make_material(run: TrainedRun, name: str, test_pairs: int = TEST_PAIRS) -> M
     trained_on = _training_problems(run)
     assert about.values is not None  # chosen for them
     found = np.unique(about.values(trained_on))
-    test = corpus.sample("test", TEST_PROBLEMS)
+    test = corpus.sample("test", MOST_PAIRED)
     training, judged = (
         pairs(trained_on, "random", TRAINING_PAIRS, "training"),
         pairs(test, "random", test_pairs, "test"),
