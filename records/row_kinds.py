@@ -80,7 +80,9 @@ KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(MAYBE_ESTIMATES.split(), (is_or_none(is_estimate), "value, n and interval, or null")),
     **dict.fromkeys(("p_holm", "p_value"), (is_or_none(is_real), "a number or null")),
     **dict.fromkeys(("map", "cosine", "table"), (is_figures, "rows of numbers")),
-    **dict.fromkeys(("keys", "queries", "built_in", "flags", "nodes", "edges"), (list_of(is_text), "a list of texts")),
+    **dict.fromkeys(
+        ("keys", "queries", "built_in", "flags", "nodes", "edges", "lines"), (list_of(is_text), "a list of texts")
+    ),
     **dict.fromkeys(("distance", "lengths", "seeds"), (list_of(is_whole_number), "a list of whole numbers")),
     "trained": (lambda value: list_of(is_whole_number)(value) and len(value) == 2, "[shortest, longest]"),
     "accuracy": (dict_of(is_figure_of_a_length), "figures by length"),

@@ -3,6 +3,7 @@
     circuit     nodes and edges that are enough together (find_circuit.py), scored on other examples
     shortcuts   how good estimates by gradients would have been
     variables   where the variables of the task's algorithm sit, and in which directions
+    readout     the account as a program: what it predicts that the model answers when it is tampered with
 
 Every part is a function of a run that gives rows; what is claimed was measured by intervention, beside its controls.
 """
@@ -14,6 +15,7 @@ from ...records.rows import Rows
 from ...trainers.trained_run import TrainedRun, load_run
 from ..heads.run_data import load_examples
 from .find_circuit import find_circuit
+from .readout import readout_rows
 from .shortcuts import shortcut_rows
 from .variables import Bars, explain_variables, variables_of
 
@@ -39,7 +41,7 @@ def explain(
         progress: gives a bar for each piece of work.
 
     Returns:
-        Rows of the studies `circuit`, `shortcuts` and `variables`.
+        Rows of the studies `circuit`, `shortcuts`, `variables` and `readout`.
     """
     run = run if isinstance(run, TrainedRun) else load_run(run)
     wanted = None if variables is None else list(variables)
@@ -57,13 +59,19 @@ def explain_shortcuts(run: TrainedRun, variables: list[str] | None = None, progr
     return shortcut_rows(run.model, examples.rows)
 
 
+def explain_readout(run: TrainedRun, variables: list[str] | None = None, progress: Bars | None = None) -> Rows:
+    return readout_rows(run, progress=None if progress is None else progress("readout"))
+
+
 PARTS: dict[str, Callable[[TrainedRun, list[str] | None, Bars | None], Rows]] = {
     "circuit": explain_circuit,
     "shortcuts": explain_shortcuts,
     "variables": lambda run, wanted, progress: explain_variables(run, wanted, progress=progress),
+    "readout": explain_readout,
 }
+OF_VARIABLES = ("variables", "readout")
 
 
 def parts_for(run: TrainedRun) -> list[str]:
     """Those that make sense: variables are the task's to name."""
-    return [name for name in PARTS if name != "variables" or variables_of(run)]
+    return [name for name in PARTS if name not in OF_VARIABLES or variables_of(run)]

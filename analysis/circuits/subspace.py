@@ -1,16 +1,20 @@
-"""A subspace of the residual stream that holds a variable: found by training, judged on pairs it has not seen.
+"""Directions of the residual stream that hold a variable: found by training, judged on pairs they have not seen.
 
-Distributed alignment search (Geiger et al. 2023, arXiv 2303.02536): at some tokens of a site, the part of the stream
-that lies in k directions is taken from the run on the source, everything else stays the base's:
+Distributed alignment search (Geiger et al. 2023, arXiv 2303.02536): at some tokens of a stream, the part that lies in
+k directions is taken from the run on the source, everything else stays the base's:
 
     states = base + Q Q^T (source - base),    Q (E, k) with orthonormal columns.
 
 Q starts from the directions in which the stream's mean differs between values of the variable, and is trained, with
-the model fixed, so that the model writes the answer that is right if just the variable is the source's. Where training
-does not help (a model with sharp thresholds has no useful gradients), the start is kept. The directions are shared by
-all tokens of the site. The pass goes on from the site, so what lies below it is computed once for all steps.
+the model fixed, so that the model writes the answer that is right if just the variable is the source's.
 
-Shapes: N pairs, L tokens, E hidden size, k directions, T labelled places.
+A `Spot` is one stream at the tokens of one or more places, each with directions of its own; tokens of one place share
+them. Places of the variable (the units column, the tens column) have directions of their own where there are pairs
+enough, because a model need not keep a variable in the same directions everywhere. The pass goes on from the stream,
+so what lies below it is computed once for all steps.
+
+Shapes: N pairs, L tokens, E hidden size, k directions, T labelled places; P places with directions of their own, S
+sites of a spot. A basis is (P, S, E, k).
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,11 +39,27 @@ from ..interventions.sites import Site, sites
 from ..interventions.walk import Walk
 
 
-STEPS = 250
-BATCH = 128
-LEARNING_RATE = 0.05
+STEPS = 150
+BATCH = 96
+LEARNING_RATE = 0.02
 WARM_UP = 10  # steps; then the rate falls to zero in a line
 ROWS_AT_ONCE = 500
+
+
+class Spot(tuple[Site, ...]):
+    """Sites of one residual stream that are swapped together.
+
+    >>> Spot([Site("encoder.1.residual@column"), Site("encoder.1.residual@left")]).name
+    'encoder.1.residual@column+left'
+    """
+
+    @property
+    def stream(self) -> Site:
+        return Site(self[0].place)
+
+    @property
+    def name(self) -> str:
+        return f"{self.stream}@{'+'.join(str(site.role) for site in self)}"
 
 
 @dataclass(frozen=True)
@@ -92,24 +112,39 @@ def _outputs(model: HeadcountPreTrainedModel, rows: dict[str, Tensor], modules: 
 
 @dataclass(frozen=True)
 class Swaps:
-    """Pairs of one length at a site: whose stream is changed at which tokens."""
+    """Pairs of one length at a spot: whose stream is changed at which tokens."""
 
     streams: Streams
-    site: Site
+    spot: Spot
     chosen: Tensor  # (M,): the pairs that have such tokens
-    tokens: Tensor  # (M, L)
+    tokens: Tensor  # (M, S, L)
+    places: Tensor  # (M,): whose directions a pair has
 
     def __len__(self) -> int:
         return len(self.chosen)
 
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """(M,): which of all pairs these are."""
+        return self.streams.numbers[self.chosen].numpy()
+
+    def only(self, places: Iterable[int]) -> "Swaps":
+        """The pairs at some places."""
+        kept = torch.isin(self.places, torch.tensor(sorted(places))).nonzero()[:, 0]
+        return Swaps(self.streams, self.spot, self.chosen[kept], self.tokens[kept], self.places[kept])
+
     def logits(self, part: Tensor, basis: Tensor) -> Tensor:
-        """Of some pairs, with the part of the stream within the basis (E, k) taken from the source."""
-        own, streams = self.chosen[part], self.streams
-        base, source = (side[self.site.module][own] for side in (streams.base, streams.source))
-        states = base + ((source - base) * self.tokens[part, :, None] @ basis) @ basis.T
+        """Of some pairs, with the part of the stream within the basis (P, S, E, k) taken from the source."""
+        own, streams, stream = self.chosen[part], self.streams, self.spot.stream
+        base, source = (side[stream.module][own] for side in (streams.base, streams.source))
+        directions = basis[self.places[part]] if len(basis) > 1 else basis  # (B or 1, S, E, k)
+        states = base
+        for number in range(len(self.spot)):
+            change = (source - base) * self.tokens[part, number, :, None]
+            states = states + change @ directions[:, number] @ directions[:, number].mT
         rows = {name: values[own] for name, values in streams.rows.items()}
-        memory = streams.memory[own] if streams.memory is not None and self.site.stack == "decoder" else None
-        return logits_from(streams.model, rows, self.site, states, memory)
+        memory = streams.memory[own] if streams.memory is not None and stream.stack == "decoder" else None
+        return logits_from(streams.model, rows, stream, states, memory)
 
     def labels(self, part: Tensor) -> Tensor:
         """In the places of the logits; what a decoder alone says about the question does not count."""
@@ -119,18 +154,25 @@ class Swaps:
         return labels
 
 
-def make_swaps(streams: list[Streams], pairs: PairedExamples, site: Site) -> list[Swaps]:
-    """The pairs by their length, at one site; those without such tokens are left out."""
-    model = streams[0].model
-    side = "answer" if site.stack == "decoder" and model.config.is_encoder_decoder else "input"
-    assert site.role is not None  # a variable is at some tokens
-    tokens = torch.from_numpy(np.ascontiguousarray(pairs.roles(side).where(site.role, site.index)))
+def make_swaps(
+    streams: list[Streams], pairs: PairedExamples, spot: Iterable[Site], by_place: bool = False
+) -> list[Swaps]:
+    """The pairs by their length, at one spot; those that lack any of its tokens are left out.
+
+    `by_place`: directions differ by the place of the variable; else all pairs share them.
+    """
+    model, spot = streams[0].model, Spot(spot)
+    side = "answer" if spot.stream.stack == "decoder" and model.config.is_encoder_decoder else "input"
+    roles = pairs.roles(side)
+    assert all(site.role is not None for site in spot)  # a variable is at some tokens
+    tokens = torch.from_numpy(np.stack([roles.where(str(site.role), site.index) for site in spot], 1))
+    places = torch.from_numpy(pairs.index if by_place else np.zeros_like(pairs.index))
     found = []
     for own in streams:
-        here = tokens[own.numbers, : own.base[site.module].shape[1]]
-        chosen = here.any(-1).nonzero()[:, 0]
+        here = tokens[own.numbers, :, : own.base[spot.stream.module].shape[1]]
+        chosen = here.any(-1).all(-1).nonzero()[:, 0]
         if len(chosen):
-            found.append(Swaps(own, site, chosen, here[chosen].to(model.dtype)))
+            found.append(Swaps(own, spot, chosen, here[chosen].to(model.dtype), places[own.numbers[chosen]]))
     return found
 
 
@@ -161,45 +203,51 @@ def _layers(
     return stack.final_norm(states)
 
 
-def value_directions(swaps: list[Swaps], values: NDArray[np.int64], most: int) -> Tensor:
-    """(E, k): where the mean stream differs most between values (N,) of the bases: at most one fewer than values.
+def value_directions(swaps: list[Swaps], values: NDArray[np.int64], places: int, directions: int) -> Tensor:
+    """(P, S, E, k): where the mean stream differs most between values (N,) of the bases; what is left over is zero.
 
-    The stream is the mean over the tokens of the site.
+    There are at most one fewer of them than values. The stream is the mean over the tokens of a site.
     """
-    features, known = features_at(swaps, values)
-    means = torch.stack([features[known == value].mean(0) for value in np.unique(known)])
-    found = torch.linalg.svd(means - means.mean(0), full_matrices=False)
-    kept = found.Vh[1e-5 * float(found.S[0]) < found.S][:most]
-    return torch.linalg.qr(kept.T)[0]
+    sites, hidden = len(swaps[0].spot), swaps[0].streams.model.config.hidden_size
+    basis = torch.zeros(places, sites, hidden, directions)
+    for number in range(sites):
+        features, known, place = features_at(swaps, values, number)
+        for here in place.unique().tolist():
+            own, there = known[place.numpy() == here], features[place == here]
+            means = torch.stack([there[own == value].mean(0) for value in np.unique(own)])
+            found = torch.linalg.svd(means - means.mean(0), full_matrices=False)
+            kept = found.Vh[1e-5 * float(found.S[0]) < found.S][:directions]
+            basis[here, number, :, : len(kept)] = torch.linalg.qr(kept.T)[0]
+    return basis
 
 
-def features_at(swaps: list[Swaps], values: NDArray[np.int64]) -> tuple[Tensor, NDArray[np.int64]]:
-    """(M, E) the mean stream of the bases over the tokens of a site, and the variable's values (M,)."""
-    features, chosen = [], []
+def features_at(
+    swaps: list[Swaps], values: NDArray[np.int64], number: int = 0
+) -> tuple[Tensor, NDArray[np.int64], Tensor]:
+    """(M, E) the mean stream of the bases over the tokens of a spot's site, the variable's values (M,), the places."""
+    features = []
     for own in swaps:
-        states = own.streams.base[own.site.module][own.chosen]
-        weights = own.tokens / own.tokens.sum(-1, keepdim=True)
-        features.append((states * weights[..., None]).sum(1))
-        chosen.append(own.streams.numbers[own.chosen])
-    return torch.cat(features), values[torch.cat(chosen).numpy()]
+        states, tokens = own.streams.base[own.spot.stream.module][own.chosen], own.tokens[:, number]
+        features.append((states * (tokens / tokens.sum(-1, keepdim=True))[..., None]).sum(1))
+    numbers = np.concatenate([own.numbers for own in swaps])
+    return torch.cat(features), values[numbers], torch.cat([own.places for own in swaps])
 
 
 def train_basis(
     swaps: list[Swaps],
     start: Tensor,
-    directions: int,
     steps: int = STEPS,
     batch: int = BATCH,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Tensor:
-    """(E, k): so many orthonormal directions, trained on these pairs; or the start (E, k or fewer), if it does better.
+    """(P, S, E, k): orthonormal directions, trained on these pairs.
 
-    Training begins at the start, with random directions beside it. The model's weights stay as they are.
+    Training begins at the start, with random directions where that has zeros. The model's weights stay as they are.
     """
     generator = torch.Generator().manual_seed(seed)
-    more = torch.randn(len(start), directions - start.shape[1], generator=generator) * len(start) ** -0.5
-    weights = torch.cat([start, more], 1).requires_grad_()
+    drawn = torch.randn(start.shape, generator=generator) * start.shape[-2] ** -0.5
+    weights = torch.where((start == 0).all(-2, keepdim=True), drawn, start).requires_grad_()
     optimizer = torch.optim.Adam([weights], lr=LEARNING_RATE)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min(1.0, (step + 1) / WARM_UP) * (1 - step / steps)
@@ -217,10 +265,15 @@ def train_basis(
             schedule.step()
             if progress is not None:
                 progress(step + 1, steps)
-    trained = torch.linalg.qr(weights.detach())[0]
-    pairs = int(max(each.streams.numbers.max() for each in swaps)) + 1
-    reached = [np.nanmean(answers_as_expected(swaps, basis, pairs)) for basis in (start, trained)]
-    return trained if reached[1] >= reached[0] else start
+    return torch.linalg.qr(weights.detach())[0]
+
+
+def right_by_place(swaps: list[Swaps], basis: Tensor, places: int) -> NDArray[np.float64]:
+    """(P,): the share of answers that are as expected at every place; NaN where there are no pairs."""
+    with torch.no_grad():
+        right = torch.cat([_right(own, part, basis) for own in swaps for part in _parts(own)])
+    place = torch.cat([own.places for own in swaps])
+    return np.array([float(right[place == here].float().mean()) for here in range(places)])
 
 
 class Fixed:
@@ -247,9 +300,12 @@ def answers_as_expected(swaps: list[Swaps], basis: Tensor, n: int) -> NDArray[np
     found = np.full(n, np.nan)
     with torch.no_grad():
         for own in swaps:
-            for part in torch.arange(len(own)).split(ROWS_AT_ONCE):
-                found[own.streams.numbers[own.chosen[part]].numpy()] = _right(own, part, basis).numpy()
+            found[own.numbers] = torch.cat([_right(own, part, basis) for part in _parts(own)]).numpy()
     return found
+
+
+def _parts(own: Swaps) -> tuple[Tensor, ...]:
+    return torch.arange(len(own)).split(ROWS_AT_ONCE)
 
 
 def _right(own: Swaps, part: Tensor, basis: Tensor) -> Tensor:
@@ -260,8 +316,8 @@ def _right(own: Swaps, part: Tensor, basis: Tensor) -> Tensor:
     return ((best == labels) | (labels == IGNORED)).all(-1)
 
 
-def random_bases(hidden: int, directions: int, count: int, seed: int = 0) -> Iterator[Tensor]:
+def random_bases(shape: tuple[int, ...], count: int, seed: int = 0) -> Iterator[Tensor]:
     """Controls: as many directions, drawn at random."""
     generator = torch.Generator().manual_seed(seed)
     for _ in range(count):
-        yield torch.linalg.qr(torch.randn(hidden, directions, generator=generator))[0]
+        yield torch.linalg.qr(torch.randn(shape, generator=generator))[0]

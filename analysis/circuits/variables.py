@@ -1,13 +1,14 @@
 """Where a model holds the variables of its task, and how far that account goes.
 
 For every variable: the residual stream after each layer, at the tokens of its place and of places nearby, is searched
-for directions that hold it (subspace.py); the site where a short training does best, on pairs of training problems, is
-trained to the end and judged on random pairs of test problems: the WHOLE answer must become the one that is right if
-just this variable is the source's, whatever ripples through.
+for directions that hold it (subspace.py). At each place of the variable (the units column, the tens column) the spot
+where a short training does best, by other pairs of training problems, is trained to the end and judged on random pairs
+of test problems: the WHOLE answer must become the one that is right if just this variable is the source's, whatever
+ripples through.
 
     interchange_accuracy   the share of random test pairs whose whole answer is the expected one
-        stage "search"     after a short training, at every site
-        stage "account"    the best of them, trained to the end; `control` none, and beside it
+        stage "search"     after a short training, at every spot
+        stage "account"    the best spot of each place, trained to the end; `control` none, and beside it
             no swap            the base's run as it is
             whole site         the whole stream at these tokens, all directions
             random directions  as many, drawn at random
@@ -17,9 +18,10 @@ just this variable is the source's, whatever ripples through.
     probe_accuracy         whether a linear map can read the variable there (probes.py)
 
 Some pairs ask for what no problem has, such as a column that sums to nine and makes a carry by itself. They count in
-the figure for all pairs, and are left out of training and of the scope {"counterfactual": "possible"}.
+the figure for all pairs, are at most a third of the pairs to train on, and are left out of the scope
+{"counterfactual": "possible"}.
 
-Shapes: N pairs, E hidden size, k directions.
+Shapes: N pairs, E hidden size, k directions; P places with directions of their own, S sites of a spot.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -41,42 +43,61 @@ from ...records.rows import Row, Rows, row
 from ...trainers.trained_run import TrainedRun, load_run
 from ...trainers.training_data import style_of
 from ..interventions.plan import Progress
-from ..interventions.sites import Site, sites
+from ..interventions.sites import sites
 from .probes import probe_rows
 from .subspace import (
+    BATCH,
     STEPS,
+    Spot,
     Streams,
+    Swaps,
     answers_as_expected,
     features_at,
     make_swaps,
     random_bases,
     read_streams,
+    right_by_place,
     train_basis,
     value_directions,
 )
 from .swap import of_same_length
 
 
-TRAINING_PAIRS = 2_000
+TRAINING_PAIRS, CHOOSING_PAIRS = 4_000, 600
+MOST_IMPOSSIBLE = 0.3  # of the training pairs
+PAIRS_OF_A_PLACE = 300  # from so many training pairs at each place on, places have directions of their own
 TEST_PAIRS = 600
-SEARCH_STEPS, SEARCH_BATCH = 60, 64
+SEARCH_STEPS, SEARCH_BATCH = 40, 64
 RANDOM_BASES = 3
 DIRECTIONS_PER_VALUE = 8  # a variable of K values gets at most so many times K - 1, and a quarter of the stream
 
+FEW_VALUES = 3
+
+Right = NDArray[np.float64]  # 1 or 0 for every pair, NaN for those that were not tried
 Bars = Callable[[str], Progress]  # title -> progress of one piece of work
 
 
 @dataclass(frozen=True)
 class Material:
-    """Pairs of one variable: to fit on, to judge on, and those that agree in it."""
+    """Pairs of one variable: to fit on, to choose by, to judge on, and those that agree in it."""
 
     name: str
     about: Variable
     training: PairedExamples
+    choosing: PairedExamples
     test: PairedExamples
     equal: PairedExamples
     possible: NDArray[np.bool_]  # of the test pairs: whether they ask for what some problem has
     values: int  # how many the variable has
+
+    @property
+    def by_place(self) -> bool:
+        """Whether every place has pairs enough for directions of its own."""
+        return int(np.bincount(self.training.index)[np.unique(self.test.index)].min()) >= PAIRS_OF_A_PLACE
+
+    @property
+    def places(self) -> int:
+        return int(max(self.training.index.max(), self.test.index.max())) + 1 if self.by_place else 1
 
     @property
     def training_values(self) -> NDArray[np.int64]:
@@ -148,22 +169,23 @@ def make_material(run: TrainedRun, name: str, test_pairs: int = TEST_PAIRS) -> M
         drawn = draw_counterfactuals(task, name, problems, rng, kind, 3 * n)
         return of_same_length(make_pairs(task, corpus.options, name, drawn, style, kind))[slice(n)]
 
-    trained_on = _training_problems(run)
+    trained_on = training_problems(run, 2 * TRAINING_PAIRS)
     assert about.values is not None  # chosen for them
     found = np.unique(about.values(trained_on))
     test = corpus.sample("test", MOST_PAIRED)
-    training, judged = (
-        pairs(trained_on, "random", TRAINING_PAIRS, "training"),
-        pairs(test, "random", test_pairs, "test"),
-    )
+    fitted = pairs(trained_on, "random", TRAINING_PAIRS + CHOOSING_PAIRS, "training")
+    judged = pairs(test, "random", test_pairs, "test")
 
     def possible(drawn: PairedExamples) -> NDArray[np.bool_]:
         return is_possible(task, name, drawn.base.problems, drawn.source.problems, drawn.index)
 
+    fitted = fitted[_mostly(possible(fitted))]
+    held = np.arange(len(fitted)) % (1 + TRAINING_PAIRS // CHOOSING_PAIRS) == 0
     return Material(
         name,
         about,
-        training[np.flatnonzero(possible(training))],
+        fitted[np.flatnonzero(~held)],
+        fitted[np.flatnonzero(held)],
         judged,
         pairs(test, "equal", test_pairs, "equal"),
         possible(judged),
@@ -171,52 +193,74 @@ def make_material(run: TrainedRun, name: str, test_pairs: int = TEST_PAIRS) -> M
     )
 
 
-def _training_problems(run: TrainedRun) -> Problems:
+def _mostly(possible: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The pairs that ask for what some problem has, and as many of the others as there may be beside them."""
+    others = np.flatnonzero(~possible)
+    room = int(possible.sum() * MOST_IMPOSSIBLE / (1 - MOST_IMPOSSIBLE))
+    return np.sort(np.concatenate([np.flatnonzero(possible), others[:room]]))
+
+
+def training_problems(run: TrainedRun, n: int) -> Problems:
     """Problems that no test has: those of the training split, or, where training made its own, others like them."""
     corpus = run.corpus
     if "train" in corpus.sizes().get("default", {}):
-        return corpus.sample("train", 2 * TRAINING_PAIRS)
-    drawn = corpus.task.problems(corpus.options, corpus.rng("explain/problems"), 4 * TRAINING_PAIRS)
-    return drawn[~corpus.is_held_out(drawn)]
+        return corpus.sample("train", n)
+    drawn = corpus.task.problems(corpus.options, corpus.rng("explain/problems"), 2 * n)
+    return drawn[~corpus.is_held_out(drawn)][:n]
 
 
-def candidate_sites(model: HeadcountPreTrainedModel, about: Variable) -> list[Site]:
+def candidate_spots(model: HeadcountPreTrainedModel, about: Variable) -> list[Spot]:
     """The stream after every layer but the last that is read out, at the variable's place and at those nearby."""
     streams = [site for site in sites(model) if site.kind == "residual"]
     if streams[-1].stack == "decoder":
         streams = streams[:-1]  # there the answer is written already
-    return [stream.at(place) for stream in streams for place in (about.place, *about.near)]
+    return [Spot([stream.at(name)]) for stream in streams for name in (about.place, *about.near)]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A spot, its directions (P, S, E, k), and the share of pairs to choose by that they account for at each place."""
+
+    spot: Spot
+    basis: Tensor
+    reached: NDArray[np.float64]
+
+
+Account = dict[int, Found]  # place -> what was found for it
 
 
 def _explain(run: TrainedRun, material: Material, steps: int, progress: Progress | None) -> Rows:
-    model, hidden = run.model, run.model.config.hidden_size
-    k, candidates = material.directions(hidden), candidate_sites(model, material.about)
+    model = run.model
+    candidates = candidate_spots(model, material.about)
     report = _Counted(progress, (len(candidates) + 1) * SEARCH_STEPS + steps)
-    training, test = (read_streams(model, side) for side in (material.training, material.test))
+    streams = Sides.of(model, material)
+    test = read_streams(model, material.test)
     rows: Rows = []
-    found: dict[Site, float] = {}
-    bases: dict[Site, Tensor] = {}
-    for site in candidates:
-        own = make_swaps(training, material.training, site)
-        if own:
-            start = value_directions(own, material.training_values, k)
-            bases[site] = train_basis(own, start, k, SEARCH_STEPS, SEARCH_BATCH, progress=report)
-            found[site] = float(np.nanmean(answers_as_expected(own, bases[site], len(material.training))))
-            rows.append(_judged(material, site, test, bases[site], "none", stage="search"))
-            tested = make_swaps(test, material.test, site)
-            rows += probe_rows(*features_at(tested, values_at(material.about, material.test)), site, material.name)
+    searched: list[Found] = []
+    for spot in candidates:
+        found = _search(material, streams, spot, report)
+        if found is not None:
+            searched.append(found)
+            account = dict.fromkeys(range(material.places), found)
+            rows.append(_row(material, account, _right(material, test, account), stage="search"))
+            if len(spot) == 1:
+                tested = make_swaps(test, material.test, spot)
+                values = values_at(material.about, material.test)
+                rows += probe_rows(*features_at(tested, values)[:2], spot[0], material.name)
         report.next(SEARCH_STEPS)
-    best = max(found, key=lambda site: found[site])
-    basis = train_basis(make_swaps(training, material.training, best), bases[best], k, steps, progress=report)
-    report.next(steps)
-    rows.append(_judged(material, best, test, basis, "none"))
-    rows += _by_parts(material, best, test, basis)
-    rows += _untrained_controls(material, best, test, basis.shape[1], hidden)
-    elsewhere = _elsewhere(found, best)
-    if elsewhere is not None:
-        rows.append(_judged(material, elsewhere, test, bases[elsewhere], "wrong place"))
-    rows.append(_in_untrained_model(material, model, best, k, report))
-    rows.append(_kept(material, best, read_streams(model, material.equal), basis))
+    short = {
+        place: max(here, key=lambda found: found.reached[place])
+        for place in range(material.places)
+        if (here := [found for found in searched if not np.isnan(found.reached[place])])
+    }
+    best = _trained_on(material, streams, short, steps, report)
+    rows += _judged(material, test, best)
+    rows += _controls(material, test, best)
+    elsewhere = _elsewhere(searched, best)
+    if elsewhere:
+        rows.append(_row(material, elsewhere, _right(material, test, elsewhere), control="wrong place"))
+    rows.append(_in_untrained_model(material, model, best, report))
+    rows.append(_kept(material, model, best))
     return rows
 
 
@@ -234,17 +278,86 @@ class _Counted:
         self.before += steps
 
 
-def _judged(
-    material: Material, site: Site, streams: list[Streams], basis: Tensor, control: str, stage: str = "account"
-) -> Row:
-    """The share of test pairs whose whole answer is as expected; pairs without such tokens are not counted."""
-    right = answers_as_expected(make_swaps(streams, material.test, site), basis, len(material.test))
-    return _row(material, site, basis.shape[1], right[~np.isnan(right)], control=control, stage=stage)
+@dataclass(frozen=True)
+class Sides:
+    """The streams of the pairs to fit on and of those to choose by."""
+
+    training: list[Streams]
+    choosing: list[Streams]
+
+    @classmethod
+    def of(cls, model: HeadcountPreTrainedModel, material: Material) -> "Sides":
+        return cls(*(read_streams(model, side) for side in (material.training, material.choosing)))
+
+
+def _search(material: Material, streams: Sides, spot: Spot, progress: Progress) -> Found | None:
+    """What a short training reaches at a spot; None where no pair has such tokens."""
+    places = range(material.places)
+    swaps = _swaps(material.training, streams.training, spot, material, places)
+    if not swaps:
+        return None
+    k = material.directions(streams.training[0].model.config.hidden_size)
+    start = value_directions(swaps, material.training_values, material.places, k)
+    return _fitted(material, streams, spot, start, places, progress, SEARCH_STEPS, SEARCH_BATCH)
+
+
+def _fitted(
+    material: Material,
+    streams: Sides,
+    spot: Spot,
+    start: Tensor,
+    places: Iterable[int],
+    progress: Progress,
+    steps: int,
+    batch: int = BATCH,
+) -> Found:
+    """Trained on the pairs of some places, and chosen by others: at each place the better of start and end."""
+    swaps = _swaps(material.training, streams.training, spot, material, places)
+    trained = train_basis(swaps, start, steps, batch, progress=progress)
+    others = _swaps(material.choosing, streams.choosing, spot, material, places)
+    reached = np.stack([right_by_place(others, basis, material.places) for basis in (start, trained)])
+    better = torch.from_numpy(~(reached[0] > reached[1]))
+    return Found(spot, torch.where(better[:, None, None, None], trained, start), np.fmax(*reached))
+
+
+def _trained_on(material: Material, streams: Sides, short: Account, steps: int, progress: Progress) -> Account:
+    """The spots that were chosen, trained to the end, each on the pairs of its places."""
+    account: Account = {}
+    for spot in dict.fromkeys(found.spot for found in short.values()):
+        places = [place for place, found in short.items() if found.spot == spot]
+        found = _fitted(material, streams, spot, short[places[0]].basis, places, progress, steps)
+        account |= dict.fromkeys(places, found)
+    return account
+
+
+def _swaps(
+    pairs: PairedExamples, streams: list[Streams], spot: Spot, material: Material, places: Iterable[int]
+) -> list[Swaps]:
+    """The pairs of some places at a spot, by their length."""
+    found = (own.only(places) for own in make_swaps(streams, pairs, spot, material.by_place))
+    return [own for own in found if len(own)]
+
+
+def _right(material: Material, streams: list[Streams], account: Account, pairs: PairedExamples | None = None) -> Right:
+    """(N,): whether the whole answer is as expected, of each pair with the directions of its place; NaN where none."""
+    pairs = material.test if pairs is None else pairs
+    right = np.full(len(pairs), np.nan)
+    for found in {id(each): each for each in account.values()}.values():
+        places = [place for place, each in account.items() if each is found]
+        own = answers_as_expected(_swaps(pairs, streams, found.spot, material, places), found.basis, len(pairs))
+        right = np.where(np.isnan(own), right, own)
+    return right
 
 
 def _row(
-    material: Material, site: Site, k: int, right: NDArray[np.float64], scope: dict | None = None, **about: Any
+    material: Material,
+    account: Account,
+    right: Right,
+    scope: dict | None = None,
+    control: str = "none",
+    stage: str = "account",
 ) -> Row:
+    right = right[~np.isnan(right)]
     return row(
         "variables",
         "interchange_accuracy",
@@ -252,74 +365,106 @@ def _row(
         scope=scope,
         decoding="free-running" if material.test.base.task.kind != "label" else None,
         variable=material.name,
-        site=str(site),
-        directions=k,
-        **about,
+        site=spot_names(account),
+        directions=next(iter(account.values())).basis.shape[-1],
+        control=control,
+        stage=stage,
     )
 
 
-def _by_parts(material: Material, site: Site, streams: list[Streams], basis: Tensor) -> Rows:
-    """The account by what is asked for: possible or not, at which place, and how many labels change (ripples)."""
-    pairs = material.test
-    right = answers_as_expected(make_swaps(streams, pairs, site), basis, len(pairs))
-    here = ~np.isnan(right)
+def spot_names(account: Account) -> str:
+    """The spots of an account, those of the most places first."""
+    names = [found.spot.name for found in account.values()]
+    return ", ".join(sorted(dict.fromkeys(names), key=lambda name: -names.count(name)))
+
+
+def _judged(material: Material, streams: list[Streams], account: Account) -> Rows:
+    """The account, whole and by what is asked for: possible or not, at which place, how many labels change (ripples),
+    and by the other variables of few values that the source has at the place.
+    """
+    pairs, right = material.test, _right(material, streams, account)
     scopes: list[tuple[dict, NDArray[np.bool_]]] = [
         ({"counterfactual": name}, chosen)
         for name, chosen in (("possible", material.possible), ("impossible", ~material.possible))
     ]
-    places = np.unique(pairs.index[here]).tolist()
-    scopes += [({material.about.place: place}, pairs.index == place) for place in places]
     before, after = (side.rows["labels"].numpy() for side in (pairs.base, pairs.expected))
     if before.ndim > 1:
         changed = (before != after).sum(-1)
         amounts = {"none": changed == 0, "one": changed == 1, "several": changed > 1}
         scopes += [({"labels that change": name}, chosen) for name, chosen in amounts.items()]
-    return [
-        _row(material, site, basis.shape[1], right[here & chosen], scope, control="none", stage="account")
-        for scope, chosen in scopes
-        if (here & chosen).any()
+    scopes += _source_scopes(pairs, material.name)
+    rows = [_row(material, account, right)]
+    for place in np.unique(pairs.index).tolist():
+        own = {0: account.get(place if material.by_place else 0)}
+        if own[0] is not None:
+            rows.append(_row(material, own, right[pairs.index == place], {material.about.place: place}))
+    here = ~np.isnan(right)
+    return rows + [_row(material, account, right[chosen], scope) for scope, chosen in scopes if (here & chosen).any()]
+
+
+def _source_scopes(pairs: PairedExamples, name: str) -> list[tuple[dict, NDArray[np.bool_]]]:
+    """By what else is true of the source at the place: whether the variable is made there or comes from elsewhere."""
+    scopes: list[tuple[dict, NDArray[np.bool_]]] = []
+    for other, about in pairs.base.task.variables.items():
+        if other != name and about.values is not None and about.place == pairs.about.place:
+            values = about.values(pairs.source.problems)[np.arange(len(pairs)), pairs.index]
+            known = np.unique(values)
+            if 1 < len(known) <= FEW_VALUES:
+                scopes += [({f"source's {other}": int(value)}, values == value) for value in known]
+    return scopes
+
+
+def _controls(material: Material, streams: list[Streams], account: Account) -> Iterator[Row]:
+    """The same spots with no directions, with all of them, and with random ones."""
+
+    def with_basis(make: Callable[[Tensor], Tensor]) -> Account:
+        new = {id(found): Found(found.spot, make(found.basis), found.reached) for found in account.values()}
+        return {place: new[id(found)] for place, found in account.items()}
+
+    none = with_basis(lambda basis: torch.zeros(*basis.shape[:-1], 1))
+    yield _row(material, none, _right(material, streams, none), control="no swap")
+    whole = with_basis(lambda basis: torch.eye(basis.shape[-2]).expand(*basis.shape[:-1], -1))
+    yield _row(material, whole, _right(material, streams, whole), control="whole site")
+    drawn = [
+        with_basis(lambda basis, seed=seed: next(random_bases(basis.shape, 1, seed))) for seed in range(RANDOM_BASES)
     ]
+    right = np.concatenate([_right(material, streams, each) for each in drawn])
+    yield _row(material, drawn[0], right, control="random directions")
 
 
-def _untrained_controls(material: Material, site: Site, streams: list[Streams], k: int, hidden: int) -> Iterator[Row]:
-    swaps, n = make_swaps(streams, material.test, site), len(material.test)
-
-    def right(basis: Tensor) -> NDArray[np.float64]:
-        found = answers_as_expected(swaps, basis, n)
-        return found[~np.isnan(found)]
-
-    yield _row(material, site, 0, right(torch.zeros(hidden, 1)), control="no swap", stage="account")
-    yield _row(material, site, hidden, right(torch.eye(hidden)), control="whole site", stage="account")
-    drawn = np.concatenate([right(basis) for basis in random_bases(hidden, k, RANDOM_BASES)])
-    yield _row(material, site, k, drawn, control="random directions", stage="account")
-
-
-def _elsewhere(found: dict[Site, float], best: Site) -> Site | None:
-    """The same layer at other tokens: of those nearby the one that did worst in the search."""
-    others = [site for site in found if site.module == best.module and site.role != best.role]
-    return min(others, key=lambda site: found[site]) if others else None
+def _elsewhere(searched: list[Found], best: Account) -> Account:
+    """For every place, the same layer at other tokens: of those nearby the one that did worst in the search."""
+    found: Account = {}
+    for place, own in best.items():
+        others = [
+            each
+            for each in searched
+            if each.spot.stream == own.spot.stream
+            and not set(each.spot) & set(own.spot)
+            and not np.isnan(each.reached[place])
+        ]
+        if others:
+            found[place] = min(others, key=lambda each: each.reached[place])
+    return found
 
 
-def _in_untrained_model(
-    material: Material, model: HeadcountPreTrainedModel, site: Site, k: int, progress: Progress
-) -> Row:
+def _in_untrained_model(material: Material, model: HeadcountPreTrainedModel, best: Account, progress: Progress) -> Row:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         fresh = type(model)(model.config).eval()
-    training, test = (read_streams(fresh, side) for side in (material.training, material.test))
-    swaps = make_swaps(training, material.training, site)
-    start = value_directions(swaps, material.training_values, k)
-    basis = train_basis(swaps, start, k, SEARCH_STEPS, SEARCH_BATCH, progress=progress)
-    return _judged(material, site, test, basis, "untrained model")
+    streams, test = Sides.of(fresh, material), read_streams(fresh, material.test)
+    own = {found.spot: _search(material, streams, found.spot, progress) for found in best.values()}
+    account = {place: there for place, found in best.items() if (there := own[found.spot]) is not None}
+    return _row(material, account, _right(material, test, account), control="untrained model")
 
 
-def _kept(material: Material, site: Site, streams: list[Streams], basis: Tensor) -> Row:
-    right = answers_as_expected(make_swaps(streams, material.equal, site), basis, len(material.equal))
+def _kept(material: Material, model: HeadcountPreTrainedModel, account: Account) -> Row:
+    right = _right(material, read_streams(model, material.equal), account, material.equal)
     right = right[~np.isnan(right)]
     about: dict[str, Any] = {
         "variable": material.name,
-        "site": str(site),
-        "directions": basis.shape[1],
+        "site": spot_names(account),
+        "directions": next(iter(account.values())).basis.shape[-1],
         "pairs": "equal",
     }
     return row("variables", "answer_kept", rate(int(right.sum()), len(right)), **about)

@@ -1,4 +1,4 @@
-"""Figures of a causal account: the circuit as a wiring picture, variables by site, the account beside its controls."""
+"""Figures of a causal account: the circuit as a wiring picture, variables by site and beside controls, the readout."""
 
 from collections.abc import Callable
 
@@ -139,9 +139,37 @@ def draw_seeds(rows: Rows) -> Figure | None:
     return figure
 
 
+def draw_readout(rows: Rows) -> Figure | None:
+    """How much of what the model answers, and of what it gets wrong, the program predicts."""
+    own = [row for row in select(rows, study="readout", metric="answers_predicted") if "site" in row]
+    if not own:
+        return None
+    figure, axes = new_figure(7.2, 1.1 + 0.24 * len(own))
+    series = {
+        "answers_predicted": "answers predicted",
+        "errors_predicted": "wrong answers predicted, as they are",
+        "answers_by_default": "answers that stay right",
+    }
+    for number, (metric, says) in enumerate(series.items()):
+        chosen = [
+            (line, found) for line, row in enumerate(own) if (found := only(rows, metric=metric, site=row["site"]))
+        ]
+        _dots(axes, [line for line, _ in chosen], [found for _, found in chosen], number, says)
+    axes.set_yticks(range(len(own)), [row["site"].replace(".residual", "") for row in own], fontsize=7.5)
+    axes.invert_yaxis()
+    axes.set_xlim(-2, 102)
+    axes.set_xlabel("share of whole answers, problems not fitted on (%); lines: 95 % intervals", fontsize=8)
+    axes.grid(axis="x", color="#DDDDDD", linewidth=0.6)
+    axes.set_axisbelow(True)
+    tidy(axes)
+    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=8)
+    return figure
+
+
 EXPLAIN_FIGURES: dict[str, Callable[[Rows], Figure | None]] = {
     "circuit": draw_circuit,
     "variables": draw_variables,
     "variables_and_controls": draw_accounts,
+    "readout": draw_readout,
     "seed_groups": draw_seeds,
 }

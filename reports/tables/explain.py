@@ -9,8 +9,9 @@ MODES = ("zero", "mean", "resample")
 
 
 def explain_tables(rows: Rows) -> list[Table]:
-    """The circuit, the variables, and how good shortcuts are; what was not measured has no table."""
-    found = [circuit_table(rows), variable_table(rows), shortcut_table(rows), group_table(rows)]
+    """The circuit, the variables, the readout, and how good shortcuts are; what was not measured has no table."""
+    found = [circuit_table(rows), variable_table(rows), place_table(rows), readout_table(rows), shortcut_table(rows)]
+    found.append(group_table(rows))
     return [table for table in found if table.rows]
 
 
@@ -73,6 +74,45 @@ def variable_table(rows: Rows) -> Table:
             lines.append(line)
     n = f"random pairs of test problems, n = {found[0]['n']:,}" if found else ""
     return make_table("Variables", lines, n)
+
+
+def place_table(rows: Rows) -> Table:
+    """The account place by place: a model need not hold a variable in the same layer everywhere."""
+    lines = []
+    for run, of_run in by_run(select(rows, study="variables", metric="interchange_accuracy", stage="account")):
+        own = [row for row in select(of_run, control="none") if _place_of(row) is not None]
+        for name in values_of(own, "variable"):
+            for row in select(own, variable=name):
+                place = f"{_place_of(row)} {row['scope'][_place_of(row)]}"
+                line = {**run, "variable": name, "place": place, "site": row["site"]}
+                lines.append({**line, "whole answer as expected": with_interval(row), "n": f"{row['n']:,}"})
+    return make_table("Variables, place by place", lines)
+
+
+def _place_of(row: dict) -> str | None:
+    """The name of the place that a row of the account is about: the role that its site is at, or one nearby."""
+    names = [name for name, value in row["scope"].items() if isinstance(value, int) and "'s " not in name]
+    return names[0] if names else None
+
+
+def readout_table(rows: Rows) -> Table:
+    lines = []
+    for run, own in by_run(select(rows, study="readout")):
+        for row in select(own, metric="answers_predicted"):
+            about = {"level": row["level"], "site": row.get("site")}
+            other = {each["metric"]: each for each in own if {n: each.get(n) for n in about} == about}
+            line = {**run, "taken from the source": row.get("site", f"all {row['level']}")}
+            line["answers predicted"] = with_interval(row)
+            line["stay right"] = percent(other["answers_by_default"]["value"], 1)
+            if "errors_predicted" in other:
+                line["wrong answers predicted"] = with_interval(other["errors_predicted"])
+                line["wrong ones"] = f"{other['errors_predicted']['n']:,}"
+            if "program" in other:
+                line["entries"] = f"{other['program']['value']:.0f}"
+            lines.append(line)
+    return make_table(
+        "Readout: a program predicts the answers", lines, "whole answers to problems it was not fitted on"
+    )
 
 
 def shortcut_table(rows: Rows) -> Table:

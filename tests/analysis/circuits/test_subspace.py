@@ -14,6 +14,7 @@ from headcount.analysis.circuits.subspace import (
     make_swaps,
     random_bases,
     read_streams,
+    right_by_place,
     train_basis,
     value_directions,
 )
@@ -70,15 +71,16 @@ def test_all_directions_are_the_swap_of_the_engine_and_none_is_the_intact_model(
                 side: pairs.roles(side) for side in ("input", "answer") if architecture != "encoder" or side == "input"
             },
         )
-        swaps = make_swaps(read_streams(model, pairs), pairs, site)
-        found = [answers_as_expected(swaps, basis, n) for basis in (torch.zeros(hidden, 1), torch.eye(hidden))]
+        swaps = make_swaps(read_streams(model, pairs), pairs, [site])
+        bases = (torch.zeros(1, 1, hidden, 1), torch.eye(hidden)[None, None])
+        found = [answers_as_expected(swaps, basis, n) for basis in bases]
         assert not np.isnan(found).any()
         assert np.array_equal(np.array(found, bool), outcomes.right)
 
 
 def test_a_basis_is_orthonormal_and_moves_more_than_a_random_one():
     model, pairs = model_and_pairs("encoder-decoder", n=200)
-    swaps = make_swaps(read_streams(model, pairs), pairs, Site("encoder.0.residual@column"))
+    swaps = make_swaps(read_streams(model, pairs), pairs, [Site("encoder.0.residual@column")])
     weights = [parameter.clone() for parameter in model.parameters()]
 
     def loss(basis):
@@ -88,24 +90,66 @@ def test_a_basis_is_orthonormal_and_moves_more_than_a_random_one():
             logits = own.logits(part, basis)
         return torch.nn.functional.cross_entropy(logits.flatten(0, -2), own.labels(part).flatten(), ignore_index=-100)
 
-    start = next(random_bases(model.config.hidden_size, 4, 1))
-    basis = train_basis(swaps, start[:, :2], 4, steps=40)
-    assert torch.allclose(basis.T @ basis, torch.eye(4), atol=1e-5)
-    assert loss(basis) < min(loss(drawn) for drawn in random_bases(model.config.hidden_size, 4, 5))
-    assert torch.equal(basis, train_basis(swaps, start[:, :2], 4, steps=40))
+    shape = (1, 1, model.config.hidden_size, 4)
+    start = next(random_bases(shape, 1))
+    start[..., 2:] = 0
+    basis = train_basis(swaps, start, steps=40)
+    assert torch.allclose(basis.mT @ basis, torch.eye(4), atol=1e-5)
+    assert loss(basis) < min(loss(drawn) for drawn in random_bases(shape, 5))
+    assert torch.equal(basis, train_basis(swaps, start, steps=40))
     assert all(map(torch.equal, weights, model.parameters()))
     assert all(parameter.requires_grad and parameter.grad is None for parameter in model.parameters())
 
 
 def test_directions_of_values_hold_what_tells_them_apart():
     model, pairs = model_and_pairs("encoder-decoder", n=200)
-    swaps = make_swaps(read_streams(model, pairs), pairs, Site("encoder.0.residual@column"))
+    swaps = make_swaps(read_streams(model, pairs), pairs, [Site("encoder.0.residual@column")])
     values = pairs.about.values(pairs.base.problems)[np.arange(len(pairs)), pairs.index]
-    basis = value_directions(swaps, values, 3)
-    assert basis.shape == (32, 1)  # two values: one direction
-    features, known = features_at(swaps, values)
+    basis = value_directions(swaps, values, 1, 3)[0, 0]
+    assert basis.shape == (32, 3) and not basis[:, 1:].any()  # two values: one direction
+    features, known, _ = features_at(swaps, values)
     apart = features[known == 1].mean(0) - features[known == 0].mean(0)
     assert torch.allclose((basis @ basis.T) @ apart, apart, atol=1e-4)
+
+
+def test_places_have_directions_of_their_own():
+    model, pairs = model_and_pairs("encoder-decoder", n=200)
+    site, hidden = Site("encoder.0.residual@column"), model.config.hidden_size
+    swaps = make_swaps(read_streams(model, pairs), pairs, [site], by_place=True)
+    n, mixed = len(pairs), torch.zeros(3, 1, hidden, hidden)
+    mixed[1, 0] = torch.eye(hidden)  # everything is swapped in the tens alone
+    none, whole = (torch.zeros(1, 1, hidden, 1), torch.eye(hidden)[None, None])
+    found, kept, moved = (answers_as_expected(swaps, basis, n) for basis in (mixed, none, whole))
+    assert np.array_equal(found, np.where(pairs.index == 1, moved, kept))
+    trained = _loss_by_place(swaps, train_basis(swaps, torch.zeros(3, 1, hidden, 4), steps=60))
+    assert all((trained < _loss_by_place(swaps, basis)).all() for basis in random_bases((3, 1, hidden, 4), 3))
+    assert right_by_place(swaps, whole, 3).tolist() == [moved[pairs.index == place].mean() for place in range(3)]
+
+
+def _loss_by_place(swaps, basis):
+    (own,) = swaps
+    with torch.no_grad():
+        logits = own.logits(torch.arange(len(own)), basis)
+    labels = own.labels(torch.arange(len(own)))
+    losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), labels, reduction="none").sum(-1)
+    return np.array([losses[own.places == place].mean() for place in range(3)])
+
+
+def test_sites_of_a_spot_are_swapped_together():
+    model, pairs = model_and_pairs("encoder-decoder")
+    spot = [Site("encoder.0.residual@column"), Site("encoder.0.residual@left")]
+    swaps = make_swaps(read_streams(model, pairs), pairs, spot)
+    assert swaps[0].spot.name == "encoder.0.residual@column+left"
+    outcomes = sweep(
+        model,
+        pairs.expected.rows,
+        [Intervention(spot, replacement="source")],
+        sources=pairs.source.rows,
+        roles={side: pairs.roles(side) for side in ("input", "answer")},
+    )
+    basis = torch.eye(model.config.hidden_size).expand(1, 2, -1, -1)
+    found = answers_as_expected(swaps, basis, len(pairs))
+    assert np.array_equal(found[~np.isnan(found)], outcomes.right[1][pairs.index < 2])
 
 
 def test_a_model_is_as_it_was_after_an_error():
@@ -118,8 +162,8 @@ def test_a_model_is_as_it_was_after_an_error():
 
 def test_pairs_without_such_tokens_are_left_out():
     model, pairs = model_and_pairs("encoder-decoder")
-    swaps = make_swaps(read_streams(model, pairs), pairs, Site("encoder.0.residual@left"))
-    found = answers_as_expected(swaps, torch.eye(model.config.hidden_size), len(pairs))
+    swaps = make_swaps(read_streams(model, pairs), pairs, [Site("encoder.0.residual@left")])
+    found = answers_as_expected(swaps, torch.eye(model.config.hidden_size)[None, None], len(pairs))
     assert np.array_equal(np.isnan(found), pairs.index == 2)  # to the left of the hundreds there is no column
 
 
