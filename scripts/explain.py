@@ -112,7 +112,7 @@ def names_of(models: list[str]) -> dict[str, str]:
 def explain_model(model: str, output: Path, variable: list[str] | None, overwrite: bool) -> "Rows":
     """The rows of every part; what is finished is read instead of computed."""
     from ..analysis.circuits.explain import PARTS, parts_for
-    from ..analysis.circuits.variables import chosen_variables
+    from ..analysis.circuits.variable_pairs import chosen_variables
     from ..data_builders.folder import hash_data
     from ..records.claims import Claim
     from ..records.files import hash_file

@@ -17,7 +17,8 @@ from ..heads.run_data import load_examples
 from .find_circuit import find_circuit
 from .readout import readout_rows
 from .shortcuts import shortcut_rows
-from .variables import Bars, explain_variables, variables_of
+from .variable_pairs import variables_of
+from .variables import Bars, explain_variables
 
 
 CIRCUIT_ROWS = 1_000  # test examples, of which one half is searched on and the other half scores

@@ -17,7 +17,7 @@ Shapes: N pairs, L tokens, E hidden size, k directions, T labelled places; P pla
 sites of a spot. A basis is (P, S, E, k).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
@@ -316,8 +316,6 @@ def _right(own: Swaps, part: Tensor, basis: Tensor) -> Tensor:
     return ((best == labels) | (labels == IGNORED)).all(-1)
 
 
-def random_bases(shape: tuple[int, ...], count: int, seed: int = 0) -> Iterator[Tensor]:
-    """Controls: as many directions, drawn at random."""
-    generator = torch.Generator().manual_seed(seed)
-    for _ in range(count):
-        yield torch.linalg.qr(torch.randn(shape, generator=generator))[0]
+def random_basis(like: Tensor, seed: int) -> Tensor:
+    """A control: as many directions, drawn at random."""
+    return torch.linalg.qr(torch.randn(like.shape, generator=torch.Generator().manual_seed(seed)))[0]

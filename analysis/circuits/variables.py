@@ -26,6 +26,7 @@ Shapes: N pairs, E hidden size, k directions; P places with directions of their 
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +35,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...data_builders.counterfactuals import draw_counterfactuals, is_possible
-from ...data_builders.examples import PairedExamples, make_pairs
-from ...data_builders.tasks import MOST_PAIRED, Problems, Variable
+from ...data_builders.examples import PairedExamples
+from ...data_builders.tasks import Variable
 from ...modeling.modeling_headcount import HeadcountPreTrainedModel
 from ...records.intervals import rate
 from ...records.rows import Row, Rows, row
 from ...trainers.trained_run import TrainedRun, load_run
-from ...trainers.training_data import style_of
 from ..interventions.plan import Progress
 from ..interventions.sites import sites
 from .probes import probe_rows
@@ -54,58 +53,22 @@ from .subspace import (
     answers_as_expected,
     features_at,
     make_swaps,
-    random_bases,
+    random_basis,
     read_streams,
     right_by_place,
     train_basis,
     value_directions,
 )
-from .swap import of_same_length
+from .variable_pairs import TEST_PAIRS, Material, chosen_variables, make_material, values_at
 
 
-TRAINING_PAIRS, CHOOSING_PAIRS = 4_000, 600
-MOST_IMPOSSIBLE = 0.3  # of the training pairs
-PAIRS_OF_A_PLACE = 300  # from so many training pairs at each place on, places have directions of their own
-TEST_PAIRS = 600
 SEARCH_STEPS, SEARCH_BATCH = 40, 64
 RANDOM_BASES = 3
-DIRECTIONS_PER_VALUE = 8  # a variable of K values gets at most so many times K - 1, and a quarter of the stream
 
 FEW_VALUES = 3
 
 Right = NDArray[np.float64]  # 1 or 0 for every pair, NaN for those that were not tried
 Bars = Callable[[str], Progress]  # title -> progress of one piece of work
-
-
-@dataclass(frozen=True)
-class Material:
-    """Pairs of one variable: to fit on, to choose by, to judge on, and those that agree in it."""
-
-    name: str
-    about: Variable
-    training: PairedExamples
-    choosing: PairedExamples
-    test: PairedExamples
-    equal: PairedExamples
-    possible: NDArray[np.bool_]  # of the test pairs: whether they ask for what some problem has
-    values: int  # how many the variable has
-
-    @property
-    def by_place(self) -> bool:
-        """Whether every place has pairs enough for directions of its own."""
-        return int(np.bincount(self.training.index)[np.unique(self.test.index)].min()) >= PAIRS_OF_A_PLACE
-
-    @property
-    def places(self) -> int:
-        return int(max(self.training.index.max(), self.test.index.max())) + 1 if self.by_place else 1
-
-    @property
-    def training_values(self) -> NDArray[np.int64]:
-        """(N,): the variable in the bases of the training pairs, at their places."""
-        return values_at(self.about, self.training)
-
-    def directions(self, hidden: int) -> int:
-        return min(DIRECTIONS_PER_VALUE * (self.values - 1), max(hidden // 4, min(8, hidden // 2)))
 
 
 def explain_variables(
@@ -134,79 +97,6 @@ def explain_variables(
         bar = None if progress is None else progress(f"variable {name}")
         rows += _explain(run, make_material(run, name, test_pairs), steps, bar)
     return rows
-
-
-def chosen_variables(run: TrainedRun, wanted: Iterable[str] | None) -> list[str]:
-    known = variables_of(run)
-    if not known:
-        raise ValueError(
-            f"the task {run.recipe.task} has no variables with values; expected one whose algorithm has some."
-        )
-    unknown = next((name for name in wanted or () if name not in known), None)
-    if unknown is not None:
-        raise ValueError(f"the variable {unknown!r} is not known; expected one of {', '.join(known)}.")
-    return list(dict.fromkeys(wanted)) if wanted is not None else known
-
-
-def values_at(about: Variable, pairs: PairedExamples) -> NDArray[np.int64]:
-    """(N,): the variable in the bases, at the places of the pairs."""
-    assert about.values is not None  # chosen for them
-    return about.values(pairs.base.problems)[np.arange(len(pairs)), pairs.index]
-
-
-def variables_of(run: TrainedRun) -> list[str]:
-    """The task's variables that have values."""
-    return [name for name, about in run.recipe.the_task.variables.items() if about.values is not None]
-
-
-def make_material(run: TrainedRun, name: str, test_pairs: int = TEST_PAIRS) -> Material:
-    task, corpus, style = run.recipe.the_task, run.corpus, style_of(run.recipe)
-    about = task.variables[name]
-
-    def pairs(problems: Problems, kind: str, n: int, purpose: str) -> PairedExamples:
-        rng = corpus.rng(f"explain/{name}/{purpose}")
-        # Some pairs have no place that fits, and some have sides of other lengths: more are drawn than are needed.
-        drawn = draw_counterfactuals(task, name, problems, rng, kind, 3 * n)
-        return of_same_length(make_pairs(task, corpus.options, name, drawn, style, kind))[slice(n)]
-
-    trained_on = training_problems(run, 2 * TRAINING_PAIRS)
-    assert about.values is not None  # chosen for them
-    found = np.unique(about.values(trained_on))
-    test = corpus.sample("test", MOST_PAIRED)
-    fitted = pairs(trained_on, "random", TRAINING_PAIRS + CHOOSING_PAIRS, "training")
-    judged = pairs(test, "random", test_pairs, "test")
-
-    def possible(drawn: PairedExamples) -> NDArray[np.bool_]:
-        return is_possible(task, name, drawn.base.problems, drawn.source.problems, drawn.index)
-
-    fitted = fitted[_mostly(possible(fitted))]
-    held = np.arange(len(fitted)) % (1 + TRAINING_PAIRS // CHOOSING_PAIRS) == 0
-    return Material(
-        name,
-        about,
-        fitted[np.flatnonzero(~held)],
-        fitted[np.flatnonzero(held)],
-        judged,
-        pairs(test, "equal", test_pairs, "equal"),
-        possible(judged),
-        int((found >= 0).sum()),
-    )
-
-
-def _mostly(possible: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The pairs that ask for what some problem has, and as many of the others as there may be beside them."""
-    others = np.flatnonzero(~possible)
-    room = int(possible.sum() * MOST_IMPOSSIBLE / (1 - MOST_IMPOSSIBLE))
-    return np.sort(np.concatenate([np.flatnonzero(possible), others[:room]]))
-
-
-def training_problems(run: TrainedRun, n: int) -> Problems:
-    """Problems that no test has: those of the training split, or, where training made its own, others like them."""
-    corpus = run.corpus
-    if "train" in corpus.sizes().get("default", {}):
-        return corpus.sample("train", n)
-    drawn = corpus.task.problems(corpus.options, corpus.rng("explain/problems"), 2 * n)
-    return drawn[~corpus.is_held_out(drawn)][:n]
 
 
 def candidate_spots(model: HeadcountPreTrainedModel, about: Variable) -> list[Spot]:
@@ -395,9 +285,9 @@ def _judged(material: Material, streams: list[Streams], account: Account) -> Row
     scopes += _source_scopes(pairs, material.name)
     rows = [_row(material, account, right)]
     for place in np.unique(pairs.index).tolist():
-        own = {0: account.get(place if material.by_place else 0)}
-        if own[0] is not None:
-            rows.append(_row(material, own, right[pairs.index == place], {material.about.place: place}))
+        found = account.get(place if material.by_place else 0)
+        if found is not None:
+            rows.append(_row(material, {0: found}, right[pairs.index == place], {material.about.place: place}))
     here = ~np.isnan(right)
     return rows + [_row(material, account, right[chosen], scope) for scope, chosen in scopes if (here & chosen).any()]
 
@@ -425,9 +315,7 @@ def _controls(material: Material, streams: list[Streams], account: Account) -> I
     yield _row(material, none, _right(material, streams, none), control="no swap")
     whole = with_basis(lambda basis: torch.eye(basis.shape[-2]).expand(*basis.shape[:-1], -1))
     yield _row(material, whole, _right(material, streams, whole), control="whole site")
-    drawn = [
-        with_basis(lambda basis, seed=seed: next(random_bases(basis.shape, 1, seed))) for seed in range(RANDOM_BASES)
-    ]
+    drawn = [with_basis(partial(random_basis, seed=seed)) for seed in range(RANDOM_BASES)]
     right = np.concatenate([_right(material, streams, each) for each in drawn])
     yield _row(material, drawn[0], right, control="random directions")
 

@@ -4,15 +4,10 @@ import numpy as np
 import pytest
 
 from headcount.analysis.circuits.constructions.catalogue import save
-from headcount.analysis.circuits.readout import (
-    Tampering,
-    fit_program,
-    make_scene,
-    readout_rows,
-    run_program,
-    tamperings,
-)
-from headcount.analysis.circuits.variables import training_problems
+from headcount.analysis.circuits.readout import Tampering, readout_rows, tamperings
+from headcount.analysis.circuits.readout_program import fit_program, run_program
+from headcount.analysis.circuits.readout_scene import make_scene
+from headcount.analysis.circuits.variable_pairs import training_problems
 from headcount.analysis.interventions.sites import Site
 from headcount.records.rows import only, select
 from headcount.trainers.trained_run import load_run
