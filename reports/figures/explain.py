@@ -90,18 +90,22 @@ def draw_accounts(rows: Rows) -> Figure | None:
         _dots(axes, height, chosen, number, says)
     best = {row["variable"]: row for row in select(found, control="none")}
     labels = [
-        f"{name.replace('_', ' ')}\n{row['site']}\n{counted(row['directions'], 'direction')}, n = {row['n']:,}"
+        f"{name.replace('_', ' ')}\n{_short(row['site'])}\n{counted(row['directions'], 'direction')}, n = {row['n']:,}"
         for name, row in ((each, best[each]) for each in names)
     ]
     axes.set_yticks(range(len(names)), labels, fontsize=7.5)
     axes.invert_yaxis()
     axes.set_xlim(-2, 102)
-    axes.set_xlabel("whole answers as expected, random pairs of test problems (%); lines: 95 % intervals", fontsize=8)
+    axes.set_xlabel("whole answers as expected, random pairs (%); lines: 95 % intervals", fontsize=8)
     axes.grid(axis="x", color="#DDDDDD", linewidth=0.6)
     axes.set_axisbelow(True)
     tidy(axes)
     figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=8)
     return figure
+
+
+def _short(site: str) -> str:
+    return site.replace(".residual", "")
 
 
 def _dots(axes, heights: list[float], rows: list[Row], number: int, label: str) -> None:  # type: ignore[no-untyped-def]
@@ -126,9 +130,7 @@ def draw_seeds(rows: Rows) -> Figure | None:
             row = only(found, variable=name, run=run)
             if row is not None:
                 _dots(axis, [line], [row], groups.get(run, 1) - 1, "")
-                axis.text(
-                    100 * row["value"], line - 0.22, row["site"].replace(".residual", ""), fontsize=6, ha="right"
-                )
+                axis.text(100 * row["value"], line - 0.22, _short(row["site"]), fontsize=6, ha="right")
         axis.set_yticks(range(len(runs)), [f"{run} (group {groups.get(run, 1)})" for run in runs], fontsize=7.5)
         axis.set_xlim(0, 104)
         axis.set_ylim(len(runs) - 0.5, -0.6)
@@ -155,7 +157,7 @@ def draw_readout(rows: Rows) -> Figure | None:
             (line, found) for line, row in enumerate(own) if (found := only(rows, metric=metric, site=row["site"]))
         ]
         _dots(axes, [line for line, _ in chosen], [found for _, found in chosen], number, says)
-    axes.set_yticks(range(len(own)), [row["site"].replace(".residual", "") for row in own], fontsize=7.5)
+    axes.set_yticks(range(len(own)), [_short(row["site"]) for row in own], fontsize=7.5)
     axes.invert_yaxis()
     axes.set_xlim(-2, 102)
     axes.set_xlabel("share of whole answers, problems not fitted on (%); lines: 95 % intervals", fontsize=8)

@@ -51,9 +51,11 @@ def test_tables_figures_and_rows_are_there(account):
         "wrong place",
         "eap-ig",
         "(random pairs",
+        "Readout: a program predicts the answers",
+        "all encoder streams at a column",
     ):
         assert words in answer.stdout
-    for name in ("circuit", "variables", "variables_and_controls"):
+    for name in ("circuit", "variables", "variables_and_controls", "readout"):
         assert (folder / "figures" / f"{name}.png").stat().st_size > 10_000
     assert values_of(read_rows(folder / "results" / "shortcuts.json"), "level") == ["nodes", "edges"]
 
