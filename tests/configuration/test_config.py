@@ -88,6 +88,10 @@ def test_every_field_rejects_nonsense_by_name(field):
     [
         ({"position_embedding_type": "rotery"}, "Did you mean 'rotary'"),
         ({"hidden_size": 130}, "multiple of num_attention_heads=4"),
+        ({"num_key_value_heads": 3}, "num_key_value_heads=3 is not allowed; expected a number that divides num_att"),
+        ({"num_key_value_heads": 8}, "num_key_value_heads=8 is not allowed; expected a number that divides num_att"),
+        ({"num_key_value_heads": 0}, "num_key_value_heads=0 is not allowed; expected None or a whole number from 1"),
+        ({"feed_forward_type": "swiglu"}, "feed_forward_type='swiglu' is not allowed; expected one of plain, gated"),
         ({"hidden_siez": 128}, "'hidden_siez' is not a field of HeadcountConfig. Did you mean 'hidden_size'"),
         ({"max_length": 10}, "'max_length' is not a field"),
         ({"dropout": 1.0}, "dropout=1.0 is not allowed"),
