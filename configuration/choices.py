@@ -59,6 +59,11 @@ NORMS = {
     "none": "no norm: sublayers read the plain sum of what was written; hard to train, easy to set by hand",
 }
 
+FEED_FORWARDS = {
+    "plain": "up, activation, down (Vaswani et al. 2017)",
+    "gated": "up, times an activation of a second matrix, down (Shazeer 2020): SwiGLU with silu, GEGLU with gelu",
+}
+
 EMBEDDINGS = {
     "table": "one trained vector per token",
     "ordinal": "numbers as cumulative sums of trained steps, so that order is visible; hand-made",

@@ -6,7 +6,16 @@ from typing import Any
 
 from transformers import PreTrainedConfig
 
-from .choices import ARCHITECTURES, EMBEDDINGS, NORMALIZERS, NORMS, POOLERS, POSITION_ENCODINGS, POSITION_SCHEMES
+from .choices import (
+    ARCHITECTURES,
+    EMBEDDINGS,
+    FEED_FORWARDS,
+    NORMALIZERS,
+    NORMS,
+    POOLERS,
+    POSITION_ENCODINGS,
+    POSITION_SCHEMES,
+)
 from .rules import Rule, flag, fraction, is_whole_number, nearest, number_above, one_of, optional, share, token_list
 from .rules import whole_number as at_least
 
@@ -24,6 +33,8 @@ RULES: dict[str, Rule] = {
     "num_hidden_layers": at_least(1, MOST_LAYERS),
     "decoder_layers": optional(at_least(1, MOST_LAYERS)),
     "num_attention_heads": at_least(1, MOST_HEADS),
+    "num_key_value_heads": optional(at_least(1, MOST_HEADS)),
+    "feed_forward_type": one_of(FEED_FORWARDS),
     "intermediate_size": at_least(1, WIDEST),
     "hidden_act": one_of(("relu", "gelu", "gelu_new", "silu", "tanh")),
     "norm_type": one_of(NORMS),
@@ -146,6 +157,8 @@ class HeadcountConfig(PreTrainedConfig):
 
     - `num_hidden_layers`: layers of the encoder, or of the only stack; `decoder_layers` (encoder-decoder only) is
       the same number unless given.
+    - `num_key_value_heads`: neighbouring heads share keys and values in so many groups of equal size; as many as heads
+      unless given, so that every head has its own.
     - `query_key_init_gain`: factor on the first weights of queries and keys; below 1, heads start by looking more
       evenly.
     - `position_embedding_type` is how attention sees positions, `position_scheme` which integer id a token gets.
@@ -173,6 +186,8 @@ class HeadcountConfig(PreTrainedConfig):
     num_hidden_layers: int = 2
     decoder_layers: int | None = None
     num_attention_heads: int = 4
+    num_key_value_heads: int | None = None
+    feed_forward_type: str = "plain"
     intermediate_size: int = 512
     hidden_act: str = "relu"
     norm_type: str = "layer"
@@ -272,6 +287,11 @@ class HeadcountConfig(PreTrainedConfig):
         return self.hidden_size // self.num_attention_heads
 
     @property
+    def group_size(self) -> int:
+        """How many heads share their keys and values."""
+        return self.num_attention_heads // (self.num_key_value_heads or self.num_attention_heads)
+
+    @property
     def output_attentions(self) -> bool:
         # transformers forbids this together with sdpa; headcount computes the maps by eager for that call.
         return self._output_attentions
@@ -326,6 +346,11 @@ class HeadcountConfig(PreTrainedConfig):
                 f"hidden_size={self.hidden_size} is not allowed; "
                 f"expected a multiple of num_attention_heads={self.num_attention_heads}."
             )
+        if self.num_key_value_heads is not None and self.num_attention_heads % self.num_key_value_heads:
+            raise ValueError(
+                f"num_key_value_heads={self.num_key_value_heads} is not allowed; expected a number that divides "
+                f"num_attention_heads={self.num_attention_heads}."
+            )
         if self.problem_type not in (None, "single_label_classification") or self.num_labels < 2:
             raise ValueError(
                 f"problem_type={self.problem_type!r} with num_labels={self.num_labels} is not allowed; expected "
@@ -349,8 +374,9 @@ class HeadcountConfig(PreTrainedConfig):
                 )
 
     def _check_size(self) -> None:
-        attention, width = 4 * self.hidden_size**2, self.hidden_size
-        feed_forward = 2 * width * self.intermediate_size
+        width = self.hidden_size
+        attention = 2 * width**2 + 2 * width**2 // self.group_size
+        feed_forward = (3 if self.feed_forward_type == "gated" else 2) * width * self.intermediate_size
         layers = self.num_hidden_layers * (attention + feed_forward)
         layers += (self.decoder_layers or 0) * (2 * attention + feed_forward)
         tables = self.vocab_size + (self.max_position_embeddings if self.position_embedding_type == "learned" else 0)

@@ -1,6 +1,7 @@
 """Multi-head attention, written out.
 
-Shapes: B batch, Q queries, K keys, H heads (those not pruned), D head dimension, E hidden size.
+Shapes: B batch, Q queries, K keys, H heads (those not pruned), G groups of heads that share their keys and values
+(as many as heads, unless the config says otherwise), D head dimension, E hidden size.
 
     query, key, value   (B, H, Q|K, D)
     attention_mask      None, boolean (True = visible) or float (added to the scores, -inf = hidden),
@@ -101,6 +102,9 @@ class HeadcountAttention(nn.Module):
 
     `name` is its place in the model, such as `decoder.1.cross`. `heads` are the original numbers of the heads that are
     left; masks and biases always come for all original heads, and the layer picks its own.
+
+    Neighbouring heads may share keys and values (Ainslie et al. 2023, https://arxiv.org/abs/2305.13245): head h reads
+    those of group h // `group_size`. `groups` are the numbers of the groups in which a head is left.
     """
 
     def __init__(self, config: HeadcountConfig, name: str, layer_idx: int):
@@ -112,11 +116,13 @@ class HeadcountAttention(nn.Module):
         self.num_heads = config.num_attention_heads  # of the unpruned model
         pruned = (config.pruned_heads or {}).get(name, [])
         self.heads = [head for head in range(self.num_heads) if head not in pruned]
+        self.group_size = config.group_size
+        self.groups = self._groups_of(self.heads)
 
-        width = len(self.heads) * self.head_dim
+        width, shared_width = len(self.heads) * self.head_dim, len(self.groups) * self.head_dim
         self.q_proj = linear(config.hidden_size, width)
-        self.k_proj = linear(config.hidden_size, width)
-        self.v_proj = linear(config.hidden_size, width)
+        self.k_proj = linear(config.hidden_size, shared_width)
+        self.v_proj = linear(config.hidden_size, shared_width)
         self.out_proj = linear(width, config.hidden_size)
         for projection in (self.q_proj, self.k_proj):
             projection.init_gain = config.query_key_init_gain  # type: ignore[assignment]
@@ -191,8 +197,8 @@ class HeadcountAttention(nn.Module):
         name = "eager" if output_attentions else self.config._attn_implementation
         attn_output, attn_weights = ATTENTION_FUNCTIONS[name](
             query,
-            key,
-            value,
+            self._for_each_head(key),
+            self._for_each_head(value),
             normalizer,
             attention_mask=attention_mask,
             head_mask=None if head_mask is None else self._pick_heads(head_mask),
@@ -205,26 +211,43 @@ class HeadcountAttention(nn.Module):
     def keys_and_values(
         self, encoder_hidden_states: Tensor, position_encoding: PositionEncoding, k_ids: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """What cross-attention makes of the encoder's states, whatever the decoder asks: (B, H, K, D) each."""
+        """What cross-attention makes of the encoder's states, whatever the decoder asks: (B, G, K, D) each."""
         key = self._split_heads(self.k_proj(encoder_hidden_states))
         _, key = position_encoding.rotate(key, key, k_ids, k_ids)
         return key, self._split_heads(self.v_proj(encoder_hidden_states))
 
     def prune(self, heads: list[int]) -> None:
-        """Removes the parameters of these heads (original numbers); heads that are gone already stay gone."""
+        """Removes the parameters of these heads (original numbers); heads that are gone already stay gone.
+
+        Keys and values go with the last head that reads them.
+        """
         kept = [head for head in self.heads if head not in heads]
-        rows = [self.heads.index(head) * self.head_dim + i for head in kept for i in range(self.head_dim)]
-        for projection in (self.q_proj, self.k_proj, self.v_proj):
-            projection.weight = part_of(projection.weight, (rows,))
-            projection.bias = part_of(projection.bias, (rows,))
-            projection.out_features = len(rows)
+        groups = self._groups_of(kept)
+        rows, shared_rows = self._features(kept, self.heads), self._features(groups, self.groups)
+        for projection, own in ((self.q_proj, rows), (self.k_proj, shared_rows), (self.v_proj, shared_rows)):
+            projection.weight = part_of(projection.weight, (own,))
+            projection.bias = part_of(projection.bias, (own,))
+            projection.out_features = len(own)
         self.out_proj.weight = part_of(self.out_proj.weight, (slice(None), rows))
         self.out_proj.in_features = len(rows)
-        self.heads = kept
+        self.heads, self.groups = kept, groups
+
+    def _groups_of(self, heads: list[int]) -> list[int]:
+        return sorted({head // self.group_size for head in heads})
+
+    def _features(self, kept: list[int], there: list[int]) -> list[int]:
+        """Where the features of the heads or groups that are kept lie among those that are there."""
+        return [there.index(number) * self.head_dim + i for number in kept for i in range(self.head_dim)]
 
     def _split_heads(self, states: Tensor) -> Tensor:
-        """(B, L, H * D) -> (B, H, L, D)"""
-        return states.view(*states.shape[:2], len(self.heads), self.head_dim).transpose(1, 2)
+        """(B, L, H * D) -> (B, H, L, D), or the same with G."""
+        return states.view(*states.shape[:2], states.shape[-1] // self.head_dim, self.head_dim).transpose(1, 2)
+
+    def _for_each_head(self, shared: Tensor) -> Tensor:
+        """(B, G, K, D) -> (B, H, K, D): the keys or values that each head reads."""
+        if len(self.groups) == len(self.heads):  # one head left in every group
+            return shared
+        return shared[:, [self.groups.index(head // self.group_size) for head in self.heads]]
 
     def _pick_heads(self, per_head: Tensor) -> Tensor:
         """The heads that are left, from a tensor (B, all heads, ...)."""

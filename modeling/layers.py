@@ -2,43 +2,14 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
-from transformers.activations import ACT2FN
 from transformers.cache_utils import Cache
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from ..configuration.configuration_headcount import HeadcountConfig
 from .attention import HeadcountAttention
+from .feed_forward import FEED_FORWARDS
 from .norms import NORMS
-
-
-class FeedForward(nn.Module):
-    """Every token by itself, so without gradients a processor takes as many at a time as its cache holds."""
-
-    rows_at_once = 2048
-
-    def __init__(self, config: HeadcountConfig):
-        super().__init__()
-        self.up_proj = nn.Linear(config.hidden_size, config.intermediate_size)
-        self.activation = ACT2FN[config.hidden_act]
-        self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size)
-
-    def forward(self, hidden_states: Tensor) -> Tensor:
-        rows = hidden_states.shape[:-1].numel()
-        if rows <= self.rows_at_once or hidden_states.device.type != "cpu" or not self._may_divide():
-            return self._feed(hidden_states)
-        parts = hidden_states.reshape(rows, -1).split(self.rows_at_once)
-        return torch.cat([self._feed(part) for part in parts]).view_as(hidden_states)
-
-    def _feed(self, hidden_states: Tensor) -> Tensor:
-        return self.down_proj(self.activation(self.up_proj(hidden_states)))
-
-    def _may_divide(self) -> bool:
-        """Gradients want it whole, and so do hooks, which would see parts."""
-        if torch.is_grad_enabled() or torch.compiler.is_compiling():
-            return False
-        return not any(module._forward_hooks or module._forward_pre_hooks for module in self.children())
 
 
 def make_dropout(config: HeadcountConfig) -> nn.Module:
@@ -61,7 +32,7 @@ class HeadcountLayer(GradientCheckpointingLayer):
         if stack == "decoder" and config.is_encoder_decoder:
             self.cross_attn = HeadcountAttention(config, f"{stack}.{layer_idx}.cross", layer_idx)
             self.cross_attn_norm = norm(config)
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = FEED_FORWARDS[config.feed_forward_type](config)
         self.feed_forward_norm = norm(config)
 
     def forward(

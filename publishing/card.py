@@ -150,13 +150,16 @@ def model_text(run: Run) -> str:
     positions = "no position encoding"
     if encoding != "none":
         positions = f"position encoding `{encoding}` with {config['position_scheme']} ids"
-    parts = [
-        f"{layers} layers",
-        f"{config['num_attention_heads']} heads",
-        f"hidden size {config['hidden_size']}",
-        f"feed-forward {config['intermediate_size']}",
-        positions,
-    ]
+    heads, feed_forward = f"{config['num_attention_heads']} heads", f"feed-forward {config['intermediate_size']}"
+    if (
+        config.get("num_key_value_heads") is not None
+    ):  # a run of an earlier version has no such field, nor the next two
+        heads += f" on {config['num_key_value_heads']} shared keys and values"
+    if config.get("feed_forward_type", "plain") != "plain":
+        feed_forward = f"{config['feed_forward_type']} {feed_forward}"
+    parts = [f"{layers} layers", heads, f"hidden size {config['hidden_size']}", feed_forward, positions]
+    if config.get("norm_type", "layer") != "layer":
+        parts.append(f"norm `{config['norm_type']}`")
     if config["architecture"] == "encoder":
         parts += [f"{config['attention_direction']} attention", f"{config['pooling_type']} pooling"]
     if config["attention_normalizer"] != "softmax":

@@ -21,6 +21,7 @@ FAMILIES: dict[str, tuple[str, dict[str, str]]] = {
     "attention": ("attn_implementation", choices.ATTENTION_FUNCTIONS),
     "normalizers": ("attention_normalizer", choices.NORMALIZERS),
     "norms": ("norm_type", choices.NORMS),
+    "feed-forward": ("feed_forward_type", choices.FEED_FORWARDS),
     "embeddings": ("embedding_type", choices.EMBEDDINGS),
     "architectures": ("architecture", choices.ARCHITECTURES),
     "recipes": ("recipe", {}),  # these and the next are read from files, tasks and constructions

@@ -1,8 +1,11 @@
 """Small models and inputs that tests share."""
 
+import copy
+
 import torch
 
 import headcount
+from headcount.modeling.attention import HeadcountAttention
 
 
 MODEL_CLASSES = {
@@ -36,6 +39,23 @@ def make_model(architecture: str = "encoder-decoder", seed: int = 0, attention: 
         for parameter in model.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
     return model.eval()
+
+
+def ungrouped(model):
+    """The same model with a copy of its keys and values for every head: it computes the same, without groups."""
+    config = copy.deepcopy(model.config)
+    config.num_key_value_heads = None
+    twin, weights = type(model)(config), model.state_dict()
+    for path, attention in model.named_modules():
+        if isinstance(attention, HeadcountAttention):
+            size = attention.head_dim
+            places = [attention.groups.index(head // attention.group_size) for head in attention.heads]
+            rows = [place * size + i for place in places for i in range(size)]
+            for name in ("k_proj.weight", "k_proj.bias", "v_proj.weight", "v_proj.bias"):
+                weights[f"{path}.{name}"] = weights[f"{path}.{name}"][rows]
+    twin.load_state_dict(weights)
+    twin.set_attn_implementation(model.config._attn_implementation)
+    return twin.eval()
 
 
 def serves(encoding: str, architecture: str) -> bool:

@@ -7,8 +7,10 @@ A node is a site: a head `decoder.1.cross.0` or a feed-forward sublayer `encoder
     encoder.0.mlp -> decoder.0.cross.1
 
 A cross-attention head reads the decoder's stream by its query and the encoder's output by its keys and values, so it
-has edges from nodes of both stacks. The bias of an attention layer's output projection, and those of norms, are
-constants that belong to no node; a feed-forward sublayer is a site with its bias, as everywhere.
+has edges from nodes of both stacks. Heads that share keys and values (`num_key_value_heads`) share the weights of them
+and not what they read: an edge into one of these heads changes its own keys and values, and the others of its group
+go on as they were. The bias of an attention layer's output projection, and those of norms, are constants that belong
+to no node; a feed-forward sublayer is a site with its bias, as everywhere.
 """
 
 from collections.abc import Iterable

@@ -50,7 +50,8 @@ def test_round_trip_is_exact_for_every_combination(architecture, tmp_path):
 
 
 @given(
-    heads=st.integers(1, 8),
+    groups=st.integers(1, 4),
+    group_size=st.integers(1, 3),
     head_dim=st.integers(1, 16),
     layers=st.integers(1, 6),
     dropout=st.floats(0, 0.99),
@@ -59,11 +60,17 @@ def test_round_trip_is_exact_for_every_combination(architecture, tmp_path):
     labels=st.integers(2, 7),
 )
 @settings(max_examples=40, deadline=None)
-def test_round_trip_through_json_keeps_every_value(heads, head_dim, layers, dropout, window, jitter, labels):
+def test_round_trip_through_json_keeps_every_value(
+    groups, group_size, head_dim, layers, dropout, window, jitter, labels
+):
+    heads = groups * group_size
     config = HeadcountConfig(
         architecture="encoder",
         hidden_size=heads * head_dim,
         num_attention_heads=heads,
+        num_key_value_heads=groups,
+        norm_type="rms",
+        feed_forward_type="gated",
         num_hidden_layers=layers,
         position_embedding_type="alibi",
         dropout=dropout,
@@ -75,6 +82,7 @@ def test_round_trip_through_json_keeps_every_value(heads, head_dim, layers, drop
     loaded = HeadcountConfig.from_dict(json.loads(config.to_json_string()))
     assert loaded.to_diff_dict() == config.to_diff_dict()
     assert loaded.num_labels == labels
+    assert (loaded.num_key_value_heads, loaded.group_size) == (groups, group_size)
 
 
 @pytest.mark.parametrize("field", RULES)
@@ -88,6 +96,10 @@ def test_every_field_rejects_nonsense_by_name(field):
     [
         ({"position_embedding_type": "rotery"}, "Did you mean 'rotary'"),
         ({"hidden_size": 130}, "multiple of num_attention_heads=4"),
+        ({"num_key_value_heads": 3}, "num_key_value_heads=3 is not allowed; expected a number that divides num_att"),
+        ({"num_key_value_heads": 8}, "num_key_value_heads=8 is not allowed; expected a number that divides num_att"),
+        ({"num_key_value_heads": 0}, "num_key_value_heads=0 is not allowed; expected None or a whole number from 1"),
+        ({"feed_forward_type": "swiglu"}, "feed_forward_type='swiglu' is not allowed; expected one of plain, gated"),
         ({"hidden_siez": 128}, "'hidden_siez' is not a field of HeadcountConfig. Did you mean 'hidden_size'"),
         ({"max_length": 10}, "'max_length' is not a field"),
         ({"dropout": 1.0}, "dropout=1.0 is not allowed"),
@@ -126,6 +138,16 @@ def test_every_field_rejects_nonsense_by_name(field):
 def test_errors_name_field_value_and_what_is_allowed(options, message):
     with pytest.raises(ValueError, match=message):
         HeadcountConfig(**options)
+
+
+def test_models_too_large_are_refused_by_the_number_of_their_parameters():
+    sizes = {"architecture": "encoder", "num_hidden_layers": 1, "hidden_size": 16_384, "intermediate_size": 262_144}
+    HeadcountConfig(**sizes)  # 2 matrices of 4.3 billion, 4 of 0.27: below 10 billion
+    with pytest.raises(ValueError, match=r"makes 13,9\d\d,\d\d\d,\d\d\d parameters; expected at most 10,000,000,000"):
+        HeadcountConfig(**sizes, feed_forward_type="gated")
+    with pytest.raises(ValueError, match="parameters; expected at most"):
+        HeadcountConfig(**sizes | {"intermediate_size": 280_000})
+    HeadcountConfig(**sizes | {"intermediate_size": 280_000}, num_key_value_heads=1)  # keys and values are a quarter
 
 
 def test_an_option_without_effect_is_an_error():

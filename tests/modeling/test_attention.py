@@ -11,7 +11,7 @@ from small_models import make_inputs, make_model, serves, tiny_config
 from torch import nn
 
 from headcount.modeling.attention import ATTENTION_FUNCTIONS, HeadcountAttention, eager_attention, sdpa_attention
-from headcount.modeling.layers import FeedForward, HeadcountLayer
+from headcount.modeling.layers import HeadcountLayer
 from headcount.modeling.masking import visible_keys
 from headcount.modeling.normalizers import NORMALIZERS
 from headcount.modeling.position_encodings import POSITION_ENCODINGS, PositionEncoding
@@ -297,20 +297,3 @@ def test_both_functions_agree_on_any_shape_and_mask(batch, queries, keys, heads,
         assert torch.logical_or((sums - 1).abs() < 1e-5, sums == 0).all()
         assert not causal or not maps.triu(1).any()
         assert attention_mask is None or not maps[~mask].any()
-
-
-def test_without_gradients_the_feed_forward_network_takes_tokens_in_parts(monkeypatch):
-    network = FeedForward(tiny_config())
-    network.rows_at_once = 40
-    states, parts, feed = torch.randn(3, 30, 32), [], network._feed
-    monkeypatch.setattr(network, "_feed", lambda part: parts.append(len(part)) or feed(part))
-    whole = network(states)
-    assert parts == [3]
-    with torch.no_grad():
-        divided = network(states)
-        assert parts == [3, 40, 40, 10]
-        seen = []
-        network.up_proj.register_forward_hook(lambda module, inputs, output: seen.append(output.shape))
-        network(states)
-    torch.testing.assert_close(divided, whole.detach())
-    assert seen == [(3, 30, network.up_proj.out_features)]  # whoever looks sees it whole

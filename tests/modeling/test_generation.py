@@ -39,12 +39,14 @@ def settings(**options) -> dict:
     return {"max_new_tokens": LENGTH, "min_new_tokens": LENGTH, "do_sample": False, **options}
 
 
+@pytest.mark.parametrize("shared", [None, 2])
 @pytest.mark.parametrize("cache", ["dynamic", "static"])
 @pytest.mark.parametrize("architecture", GENERATORS)
 @pytest.mark.parametrize("encoding", [name for name in POSITION_ENCODINGS if serves(name, "decoder")])
-def test_cached_generation_is_uncached_token_by_token(encoding, architecture, cache):
+def test_cached_generation_is_uncached_token_by_token(encoding, architecture, cache, shared):
+    options = {"position_embedding_type": encoding, "num_key_value_heads": shared}
     for padding in (None, "left"):
-        model = make_model(architecture, attention="sdpa", position_embedding_type=encoding)
+        model = make_model(architecture, attention="sdpa", **options)
         inputs = prompt(architecture, padding)
         expected = greedy_without_cache(model, inputs)
         generated = model.generate(**inputs, **settings(cache_implementation=cache))
@@ -85,12 +87,14 @@ def test_explicit_ids_and_a_scheme_that_reads_tokens_are_an_error():
         model.generate(**prompt("decoder"), position_ids=torch.arange(9)[None])
 
 
+@pytest.mark.parametrize("shared", [None, 2])
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 @pytest.mark.parametrize("architecture", GENERATORS)
 @pytest.mark.parametrize("how", [{}, {"num_beams": 3}, {"do_sample": True}, {"cache_implementation": "static"}])
-def test_head_masks_work_in_generate(architecture, attention, how):
+def test_head_masks_work_in_generate(architecture, attention, how, shared):
     """Masking by examples equals masking each example alone: no row is mixed up, whatever the search does."""
-    model, inputs = make_model(architecture, attention=attention), prompt(architecture)
+    model = make_model(architecture, attention=attention, num_key_value_heads=shared)
+    inputs = prompt(architecture)
     options = settings(**how)
     torch.manual_seed(0)
     masks = {name: (torch.rand(3, layers, 4) > 0.5).float() for name, layers in model._masks().items()}

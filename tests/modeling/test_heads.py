@@ -9,11 +9,21 @@ from small_models import MODEL_CLASSES, make_inputs, make_model, serves
 from transformers import AutoModelForSeq2SeqLM
 
 from headcount.modeling.attention import ATTENTION_FUNCTIONS
+from headcount.modeling.heads import Head
 from headcount.modeling.position_encodings import POSITION_ENCODINGS
 
 
 HEAD_DIM, HIDDEN = 8, 32
 PARAMETERS_PER_HEAD = 4 * HEAD_DIM * HIDDEN + 3 * HEAD_DIM  # rows of q, k, v with their biases; columns of the output
+PARAMETERS_SHARED = 2 * HEAD_DIM * HIDDEN + 2 * HEAD_DIM  # of these, the keys and values, which heads may share
+KEY_VALUE_HEADS = (None, 2)
+
+
+def parameters_of(heads, group_size: int = 1) -> int:
+    """Of whole groups among these heads the keys and values too."""
+    groups = [(head.attention, head.number // group_size) for head in {*heads}]
+    whole = sum(groups.count(group) == group_size for group in {*groups})
+    return len(groups) * (PARAMETERS_PER_HEAD - PARAMETERS_SHARED) + whole * PARAMETERS_SHARED
 
 
 def test_heads_are_named_by_stack_layer_kind_and_number():
@@ -24,20 +34,24 @@ def test_heads_are_named_by_stack_layer_kind_and_number():
     assert len(make_model("encoder").list_heads()) == 8
 
 
+@pytest.mark.parametrize("shared", KEY_VALUE_HEADS)
 @pytest.mark.parametrize("attention", ATTENTION_FUNCTIONS)
 @pytest.mark.parametrize("architecture", MODEL_CLASSES)
-def test_every_single_head_changes_the_logits_when_masked(architecture, attention):
-    model, inputs = make_model(architecture, attention=attention), make_inputs(architecture)
+def test_every_single_head_changes_the_logits_when_masked(architecture, attention, shared):
+    model = make_model(architecture, attention=attention, num_key_value_heads=shared)
+    inputs = make_inputs(architecture)
     plain = model(**inputs).logits
     for head in model.list_heads():
         assert (model(**inputs, **model.head_mask_for([head])).logits - plain).abs().max() > 1e-4, head
     assert torch.equal(model(**inputs, **model.head_mask_for([])).logits, plain)
 
 
+@pytest.mark.parametrize("shared", KEY_VALUE_HEADS)
 @pytest.mark.parametrize("attention", ATTENTION_FUNCTIONS)
 @pytest.mark.parametrize("architecture", MODEL_CLASSES)
-def test_masking_a_head_is_zeroing_its_slice_before_the_output_projection(architecture, attention):
-    model, inputs = make_model(architecture, attention=attention), make_inputs(architecture)
+def test_masking_a_head_is_zeroing_its_slice_before_the_output_projection(architecture, attention, shared):
+    model = make_model(architecture, attention=attention, num_key_value_heads=shared)
+    inputs = make_inputs(architecture)
     for head in model.list_heads():
         name, number = head.rsplit(".", 1)
         start = int(number) * HEAD_DIM
@@ -90,10 +104,12 @@ def test_masks_must_be_tensors_and_may_be_boolean():
     assert torch.equal(model(**inputs, head_mask=keep).logits, model(**inputs, head_mask=keep.float()).logits)
 
 
+@pytest.mark.parametrize("shared", KEY_VALUE_HEADS)
 @pytest.mark.parametrize("attention", ATTENTION_FUNCTIONS)
 @pytest.mark.parametrize("architecture", MODEL_CLASSES)
-def test_gates_are_differentiable(architecture, attention):
-    model, inputs = make_model(architecture, attention=attention), make_inputs(architecture)
+def test_gates_are_differentiable(architecture, attention, shared):
+    model = make_model(architecture, attention=attention, num_key_value_heads=shared)
+    inputs = make_inputs(architecture)
     gates = {name: torch.full((layers, 4), 0.9, requires_grad=True) for name, layers in model._masks().items()}
     model(**inputs, **gates).loss.backward()
     step = 2e-3
@@ -143,20 +159,21 @@ def test_unknown_heads_are_errors():
     assert len(model.list_heads()) == 24
 
 
+@pytest.mark.parametrize("shared", KEY_VALUE_HEADS)
 @pytest.mark.parametrize("attention", ATTENTION_FUNCTIONS)
 @pytest.mark.parametrize("architecture", MODEL_CLASSES)
 @pytest.mark.parametrize("encoding", POSITION_ENCODINGS)
-def test_a_pruned_model_is_the_masked_model(encoding, architecture, attention):
+def test_a_pruned_model_is_the_masked_model(encoding, architecture, attention, shared):
     if not serves(encoding, architecture):
         pytest.skip("refused at construction; see the config's tests")
-    model = make_model(architecture, attention=attention, position_embedding_type=encoding)
+    model = make_model(architecture, attention=attention, position_embedding_type=encoding, num_key_value_heads=shared)
     inputs = make_inputs(architecture, padding="left")
     doomed = model.list_heads()[1::2] + model.list_heads()[:4]
     expected = model(**inputs, **model.head_mask_for(doomed)).logits
     before = model.num_parameters()
     model.prune_heads(doomed)
     torch.testing.assert_close(model(**inputs).logits, expected, atol=1e-5, rtol=1e-5)
-    assert before - model.num_parameters() == len(set(doomed)) * PARAMETERS_PER_HEAD
+    assert before - model.num_parameters() == parameters_of(doomed, 2 if shared else 1)
     assert not set(doomed) & set(model.list_heads())
 
 
@@ -188,12 +205,13 @@ def test_names_keep_their_numbers_and_masks_their_shape_after_pruning():
 
 
 @pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("shared", KEY_VALUE_HEADS)
 @pytest.mark.parametrize("doomed", ["one", "layer", "all"])
-def test_pruned_models_save_load_generate_and_train(doomed, tmp_path):
-    model, inputs = make_model(attention="sdpa"), make_inputs("encoder-decoder")
+def test_pruned_models_save_load_generate_and_train(doomed, shared, tmp_path):
+    model, inputs = make_model(attention="sdpa", num_key_value_heads=shared), make_inputs("encoder-decoder")
     names = {
-        "one": ["decoder.1.cross.2"],
-        "layer": [f"decoder.0.self.{i}" for i in range(4)],
+        "one": [Head("decoder.1.cross.2")],
+        "layer": [Head(f"decoder.0.self.{i}") for i in range(4)],
         "all": model.list_heads(),
     }
     model.save_pretrained(tmp_path / "whole")
@@ -213,7 +231,7 @@ def test_pruned_models_save_load_generate_and_train(doomed, tmp_path):
         with safe_open(tmp_path / folder / "model.safetensors", "pt") as file:
             return sum(file.get_tensor(name).numel() for name in file.keys())  # noqa: SIM118
 
-    assert size("whole") - size("pruned") == len(names[doomed]) * PARAMETERS_PER_HEAD
+    assert size("whole") - size("pruned") == parameters_of(names[doomed], 2 if shared else 1)
 
     loaded.train()
     optimizer = torch.optim.AdamW(loaded.parameters(), lr=1e-2)

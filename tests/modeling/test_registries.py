@@ -3,7 +3,16 @@
 import pytest
 
 from headcount.configuration import choices
-from headcount.modeling import attention, embeddings, normalizers, norms, pooling, position_encodings, position_schemes
+from headcount.modeling import (
+    attention,
+    embeddings,
+    feed_forward,
+    normalizers,
+    norms,
+    pooling,
+    position_encodings,
+    position_schemes,
+)
 
 
 FAMILIES = {
@@ -13,6 +22,7 @@ FAMILIES = {
     "ATTENTION_FUNCTIONS": attention,
     "NORMALIZERS": normalizers,
     "NORMS": norms,
+    "FEED_FORWARDS": feed_forward,
     "EMBEDDINGS": embeddings,
 }
 

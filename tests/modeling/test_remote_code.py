@@ -100,15 +100,19 @@ print(sorted(same), pruned.config.pruned_heads, "headcount" in sys.modules)
 
 
 @pytest.mark.parametrize(
-    "architecture, auto_class",
+    "architecture, auto_class, options",
     [
-        ("encoder-decoder", "AutoModelForSeq2SeqLM"),
-        ("decoder", "AutoModelForCausalLM"),
-        ("encoder", "AutoModelForSequenceClassification"),
+        ("encoder-decoder", "AutoModelForSeq2SeqLM", {}),
+        (
+            "decoder",
+            "AutoModelForCausalLM",
+            {"num_key_value_heads": 2, "feed_forward_type": "gated", "norm_type": "rms"},
+        ),
+        ("encoder", "AutoModelForSequenceClassification", {}),
     ],
 )
-def test_bit_identical_without_headcount_and_complete_after_saving_again(architecture, auto_class, tmp_path):
-    model = make_model(architecture, attention="sdpa")
+def test_bit_identical_without_headcount_and_complete_after_saving_again(architecture, auto_class, options, tmp_path):
+    model = make_model(architecture, attention="sdpa", **options)
     model.prune_heads(model.list_heads()[-1:])  # a pruned model is published like any other
     folder = publish(model, tmp_path / "repo")
     inputs = make_inputs(architecture)

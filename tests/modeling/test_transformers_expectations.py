@@ -85,10 +85,9 @@ def test_a_field_of_other_models_set_on_a_config_is_an_error(architecture, field
 @pytest.mark.parametrize("encoding", ["rotary", "t5_bias"])
 def test_an_exported_program_follows_tokens_and_mask(architecture, encoding):
     """`torch.export` keeps no value of the inputs it was made with: another mask hides other tokens."""
-    model, inputs = (
-        make_model(architecture, position_embedding_type=encoding),
-        make_inputs(architecture, padding="left"),
-    )
+    llama = {"num_key_value_heads": 2, "feed_forward_type": "gated", "norm_type": "rms"}
+    options = {"position_embedding_type": encoding} | (llama if encoding == "rotary" else {})
+    model, inputs = make_model(architecture, **options), make_inputs(architecture, padding="left")
     with torch.no_grad():
         program = torch.export.export(model, (), kwargs=dict(inputs)).module()
         for padding in ("left", "right"):

@@ -10,7 +10,7 @@ from huggingface_hub import ModelCard
 from markdown_it import MarkdownIt
 from small_runs import LONG_ADDITION, REVERSE, SORTEDNESS, small_run
 
-from headcount.publishing.card import CardFacts, model_card
+from headcount.publishing.card import CardFacts, model_card, model_text
 from headcount.publishing.card_examples import published_model
 from headcount.publishing.card_tables import headline_rows
 from headcount.records.rows import row as make_row
@@ -162,3 +162,13 @@ def test_broken_runs_are_one_sentence(run, tmp_path):
     (tmp_path / "provenance.json").write_text(json.dumps(broken)[:-5])
     with pytest.raises(ValueError, match=r"provenance.json is not JSON"):
         read_run(tmp_path, whole=True)
+
+
+def test_the_card_names_layers_that_are_not_the_default_and_reads_runs_that_knew_no_other(tmp_path):
+    run = read_run(small_run(tmp_path / "run"), whole=True)
+    layers = {"num_key_value_heads": 2, "feed_forward_type": "gated", "norm_type": "rms"}
+    changed = model_text(replace(run, config={**run.config, **layers}))
+    assert "4 heads on 2 shared keys and values, " in changed and "gated feed-forward 256, " in changed
+    assert "norm `rms`" in changed
+    earlier = {name: value for name, value in run.config.items() if name not in layers}
+    assert model_text(replace(run, config=earlier)) == model_text(run) != changed

@@ -410,17 +410,19 @@ def test_muon_moves_the_matrices_of_the_layers_and_adamw_the_rest():
     assert all(("layers" in name and p.ndim == 2) == (id(p) in own) for name, p in model.named_parameters())
 
 
-def test_muon_per_head_treats_every_head_by_itself():
+@pytest.mark.parametrize("shared", [[], ["model.num_key_value_heads=2"]])
+def test_muon_per_head_treats_every_head_by_itself(shared):
     """The direction of a head's update is that of its part alone, whatever the other heads do."""
     from headcount.trainers.model_building import make_model
 
-    recipe = load_recipe("addition-tiny", ["training.muon_per_head=true"])
+    recipe = load_recipe("addition-tiny", ["training.muon_per_head=true", *shared])
     torch.manual_seed(0)
     model = make_model(recipe)
     attention = model.attention_modules()["decoder.0.cross"]
     size = attention.head_dim
     parts = {
         attention.q_proj.weight: lambda matrix: matrix[size : 2 * size],  # of head 1
+        attention.k_proj.weight: lambda matrix: matrix[size : 2 * size],  # of head 1, or of heads 2 and 3
         attention.out_proj.weight: lambda matrix: matrix[:, size : 2 * size],
         model.model.encoder.layers[0].feed_forward.up_proj.weight: lambda matrix: matrix,  # knows no heads
     }

@@ -14,7 +14,7 @@ from ....data_builders.registry import find_task
 from ....data_builders.tasks import options_of
 from ....data_builders.vocabulary import BOS, EOS, PAD
 from ....modeling.attention import HeadcountAttention
-from ....modeling.layers import FeedForward
+from ....modeling.feed_forward import FeedForward
 from ....modeling.modeling_headcount import HeadcountPreTrainedModel
 from ....trainers.model_building import MODEL_CLASSES
 from .wiring import ONE, HeadPart, NetworkPart, Wiring

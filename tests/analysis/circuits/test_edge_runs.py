@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from small_models import make_inputs, make_model, serves
+from small_models import make_inputs, make_model, serves, ungrouped
 
 from headcount.analysis.circuits.edge_runs import EdgeRuns
 from headcount.analysis.circuits.graph import graph_of
@@ -58,8 +58,9 @@ def test_nothing_cut_is_the_classifier_with_every_pooler(pooling):
         ("decoder", {"position_embedding_type": "relative_key"}),
         ("encoder", {"pooling_type": "violation"}),
         ("encoder-decoder", {"pruned_heads": {"encoder.0.self": [1], "decoder.1.cross": [0, 1, 2, 3]}}),
+        ("encoder-decoder", {"num_key_value_heads": 2, "feed_forward_type": "gated", "norm_type": "rms"}),
     ],
-    ids=["encoder-decoder", "cross positions", "decoder", "classifier", "pruned"],
+    ids=["encoder-decoder", "cross positions", "decoder", "classifier", "pruned", "shared keys and values"],
 )
 def test_all_edges_out_of_a_node_cut_are_the_node_ablated(architecture, options, ablation):
     model = make_model(architecture, **options)
@@ -178,6 +179,18 @@ def test_the_two_sides_of_cross_attention_are_cut_alone():
         EdgeRuns(model, other, "mean", logits_of).outcomes([memory]).values, without_memory, atol=1e-4
     )
     assert np.abs(runs.outcomes([queries]).values - runs.outcomes([[]]).values).min() > 1e-4
+
+
+@pytest.mark.parametrize("architecture", ["encoder-decoder", "decoder", "encoder"])
+def test_an_edge_into_one_head_leaves_the_others_of_its_group_as_they_are(architecture):
+    """As if every head had keys and values of its own: each edge alone, and all of them."""
+    options = {"num_key_value_heads": 2, "num_hidden_layers": 2}
+    model, batch = make_model(architecture, **options), make_inputs(architecture, 4)
+    edges = graph_of(model).edges
+    versions = [[], *([edge] for edge in edges), edges[::2], edges]
+    own, other = (EdgeRuns(each, batch, "mean", logits_of).outcomes(versions) for each in (model, ungrouped(model)))
+    np.testing.assert_allclose(own.values, other.values, atol=1e-4)
+    assert np.ptp(own.values, axis=0).min() > 1e-2
 
 
 def test_what_was_computed_before_does_not_change_what_comes_after():

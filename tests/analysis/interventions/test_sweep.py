@@ -32,6 +32,18 @@ MODELS = {
     "decoder, rotary": {"architecture": "decoder", "position_embedding_type": "rotary"},
     "decoder, log_n": {"architecture": "decoder", "attention_normalizer": "log_n"},
     "encoder, alibi": {"architecture": "encoder", "position_embedding_type": "alibi"},
+    "shared keys and values, gated, rms": {
+        "architecture": "encoder-decoder",
+        "num_key_value_heads": 2,
+        "feed_forward_type": "gated",
+        "norm_type": "rms",
+    },
+    "decoder, shared keys and values, pruned": {
+        "architecture": "decoder",
+        "position_embedding_type": "rotary",
+        "num_key_value_heads": 2,
+        "pruned_heads": {"decoder.0.self": [1], "decoder.1.self": [2, 3]},
+    },
     "encoder, window": {"architecture": "encoder", "position_embedding_type": "rotary", "attention_window": 2},
 }
 STOCK = ("BERT", "GPT-2", "Llama", "T5")
@@ -156,7 +168,9 @@ def test_shared_states_equal_the_loop_of_hooks(name, replacement):
 
 @pytest.mark.parametrize("replacement", ["zero", "mean", "resample", "source"])
 @pytest.mark.parametrize("runner", [name for name in RUNNERS if name != "shared_states"])
-@pytest.mark.parametrize("name", ["encoder-decoder", "decoder, rotary", "encoder, alibi"])
+@pytest.mark.parametrize(
+    "name", ["encoder-decoder", "decoder, rotary", "encoder, alibi", "shared keys and values, gated, rms"]
+)
 def test_own_models_give_the_same_by_every_runner(name, runner, replacement):
     model = build(name)
     architecture = model.config.architecture
