@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from ..data_builders.registry import KEPT
 from ..data_builders.tasks import plain_options
 from ..records.files import files_inside, kept_inside, read_json, read_text, write_json, write_text
 from ..records.provenance import model_hashes
@@ -20,7 +21,7 @@ from ..records.run_folder import PROVENANCE, Run, read_run
 
 
 VERSION = metadata.version("headcount")
-RUN_FILES = ("recipe.yaml", "provenance.json", "report.html")
+RUN_FILES = ("recipe.yaml", "provenance.json", "report.html", *KEPT)
 RUN_PATTERNS = ("results/*.json", "figures/*.png", "figures/*.svg")
 
 
@@ -174,6 +175,7 @@ def stage_data(folder: Path, repo_id: str, work: Path) -> Repository:
     card = card.replace("--output DIR", f"--output {repo_id.split('/')[-1]}")
     card = f"{card.rstrip()}\n\n## Citation\n\n```bibtex\n{citation(VERSION)}\n```\n"
     (work / "README.md").write_text(card, encoding="utf-8")
-    names = [*manifest["files"], *(path.relative_to(folder).as_posix() for path in files_inside(folder, "figures/*"))]
+    names = [*manifest["files"], *(name for name in KEPT if (folder / name).is_file())]
+    names += (path.relative_to(folder).as_posix() for path in files_inside(folder, "figures/*"))
     files = {"README.md": work / "README.md", "manifest.json": folder / "manifest.json"}
     return Repository("dataset", repo_id, files | {name: folder / name for name in sorted(names)})

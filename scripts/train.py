@@ -24,7 +24,9 @@ GOES_ON = "go on with the same command, and with --resume if the folder holds a 
 
 
 def main(
-    recipe: Annotated[str, typer.Argument(help="Name of a recipe (headcount ls recipes) or path of a YAML file.")],
+    recipe: Annotated[
+        str, typer.Argument(help="Name of a recipe (headcount ls recipes), a YAML file, or a Python file with a task.")
+    ],
     output: Annotated[Path, typer.Option(help="Folder for the run.")],
     data: Annotated[
         Path | None, typer.Option(help="Train and test on this folder of headcount data, written from the recipe.")

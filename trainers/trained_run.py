@@ -8,6 +8,7 @@ import numpy as np
 
 from ..data_builders.corpus import Corpus
 from ..data_builders.folder import open_folder
+from ..data_builders.registry import KEPT
 from ..data_builders.tasks import plain_options
 from ..modeling.modeling_headcount import HeadcountPreTrainedModel
 from ..records.files import kept_inside, read_json
@@ -94,7 +95,7 @@ def download(repo_id: str) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        patterns = ["*.json", "*.safetensors", RECIPE]
+        patterns = ["*.json", "*.safetensors", RECIPE, *KEPT]
         return Path(fetch(lambda: snapshot_download(repo_id, allow_patterns=patterns), repo_id))
     except Exception as error:
         raise ValueError(
