@@ -14,6 +14,9 @@ from .addition.task import Addition
 from .own_tasks import kept_task_file, read_task_file, remember, run_task_file
 from .reverse import Reverse
 from .sortedness.task import Sortedness
+from .tables.definition import KEPT_AS as TABLE
+from .tables.definition import kept_table
+from .tables.task import kept_table_task
 from .tasks import Origin, Task
 
 
@@ -22,6 +25,7 @@ BUILT_IN = frozenset(TASKS)
 # Name of what a folder keeps -> (reads it, makes the task of it)
 KEPT: dict[str, tuple[Callable[[Path], Origin | None], Callable[[Origin], Task]]] = {
     own_tasks.KEPT_AS: (kept_task_file, run_task_file),
+    TABLE: (kept_table, kept_table_task),
 }
 
 
@@ -60,7 +64,7 @@ def load_task(path: Path, named: bool = True) -> Task:
 
 
 def kept_task(folder: Path) -> Task | None:
-    """The task that a folder brings along; None where it keeps none. Another version than the one in use is an error."""
+    """The task that a folder brings along, or None; another version of the one that is in use is an error."""
     for read, make in KEPT.values():
         origin = read(folder)
         if origin is None:

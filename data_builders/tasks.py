@@ -250,7 +250,7 @@ class Origin:
 
 
 class Task(Generic[P]):
-    """Subclass it, fill in the names below, override what differs, and name an instance in `TASKS` or call it `TASK`."""
+    """Subclass it, fill in the names below, override what differs, and name an instance in `TASKS`, or `TASK`."""
 
     name: ClassVar[str]
     kind: ClassVar[str]  # a key of ARCHITECTURES
@@ -436,6 +436,12 @@ class Task(Generic[P]):
         return None
 
     # Words for cards and reports
+
+    def data_command(self, options: Any) -> str:
+        """The command line that makes the data of these options."""
+        from .card import command_of
+
+        return command_of(self.reference, options)
 
     def place_name(self, place: int) -> str:
         """How a place of the answer is called in a table."""

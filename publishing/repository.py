@@ -76,7 +76,6 @@ def stage_run(
     Returns:
         The files by their path in the repository; nothing is sent.
     """
-    from ..data_builders.card import command_of
     from ..modeling.remote_code import name_code
     from ..trainers.model_building import tokenizer_of
     from ..trainers.trained_run import load_run
@@ -110,7 +109,7 @@ def stage_run(
     facts = CardFacts(
         repo_id=repo_id,
         version=VERSION,
-        data_command=command_of(task.name, options).replace("--output DIR", f"--output {task.name}-data"),
+        data_command=task.data_command(options).replace("--output DIR", f"--output {task.name}-data"),
         data_options=asdict(options),
         examples=run_examples(examples, repo_id, work),
         dataset=None if data is None else data.repo_id,

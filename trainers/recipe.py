@@ -179,6 +179,11 @@ def load_recipe(name_or_path: str, overrides: list[str] | None = None) -> Recipe
     content = _read(name_or_path)
     path = Path(name_or_path)
     find_task(str(content.get("task")), None if path.suffix == ".py" else path.parent)
+    return make_recipe(content, overrides)
+
+
+def make_recipe(content: dict[str, Any], overrides: list[str] | None = None) -> Recipe:
+    """A recipe of what a file of one holds, with `key=value` overrides applied and everything checked."""
     changed = [_override(content, override) for override in overrides or []]
     recipe = _build(content)
     for name in changed:

@@ -1,4 +1,7 @@
-"""Is running_total the task that it says it is? Change the examples with the task: python -m pytest test_running_total.py"""
+"""Is running_total the task that it says it is? python -m pytest test_running_total.py
+
+Change the examples together with the task.
+"""
 
 from pathlib import Path
 
