@@ -3,8 +3,11 @@
 `datasets` reads all of them; loading scripts are gone from it, so that a table is data whoever wrote it.
 """
 
+import itertools
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from ..hub import fetch, reason
 
 READERS = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".parquet": "parquet"}
 ENDINGS = ", ".join(READERS)
+MOST_FILES = 10_000
 REPOSITORY = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 
 Rows = list[tuple[str, str]]  # (input, answer), as texts
@@ -46,27 +50,37 @@ def read_source(source: Source) -> dict[str, Rows]:
 
 
 def _tables(source: Source) -> dict[str, Any]:
-    """Split -> its columns as `datasets` reads them; what it keeps on disk of local files is removed at once."""
+    """Split -> its columns; what `datasets` keeps on disk of local files is removed at once."""
     import datasets
 
-    place, path = source.place, Path(source.place)
-    bars = datasets.is_progress_bar_enabled()
+    place = source.place
+    if not source.is_here:
+        if not REPOSITORY.fullmatch(place):
+            raise ValueError(f"{place} is not there; expected a file, a folder or the id of a dataset on the Hub.")
+        with _one_sentence(source):
+            found = fetch(lambda: datasets.load_dataset(place, source.config), place, "dataset")
+        return _columns(source, found)
+    arguments = _arguments(source, Path(place))
+    with tempfile.TemporaryDirectory(prefix="headcount-table-") as cache:
+        with _one_sentence(source):
+            found = datasets.load_dataset(cache_dir=cache, **arguments)
+        return _columns(source, found)
+
+
+@contextmanager
+def _one_sentence(source: Source) -> Iterator[None]:
+    """Within it, `datasets` says nothing; whatever it raises becomes a sentence about the table."""
+    import datasets
+
+    bars, level = datasets.is_progress_bar_enabled(), datasets.logging.get_verbosity()
     datasets.disable_progress_bars()
+    datasets.logging.set_verbosity(datasets.logging.CRITICAL)
     try:
-        if not source.is_here:
-            if not REPOSITORY.fullmatch(place):
-                raise ValueError(f"{place} is not there; expected a file, a folder or the id of a dataset on the Hub.")
-            return _columns(source, fetch(lambda: datasets.load_dataset(place, source.config), place, "dataset"))
-        arguments = _arguments(source, path)
-        with tempfile.TemporaryDirectory(prefix="headcount-table-") as cache:
-            return _columns(source, datasets.load_dataset(cache_dir=cache, **arguments))
-    except ValueError as error:
-        if type(error) is ValueError and not isinstance(error.__cause__, Exception) and "expected" in str(error):
-            raise
-        raise ValueError(_unreadable(source, error)) from error
+        yield
     except Exception as error:
         raise ValueError(_unreadable(source, error)) from error
     finally:
+        datasets.logging.set_verbosity(level)
         if bars:
             datasets.enable_progress_bars()
 
@@ -89,7 +103,9 @@ def _arguments(source: Source, path: Path) -> dict[str, Any]:
         return {"path": str(path), "name": source.config}
     if source.config is not None:
         raise ValueError(f"--config has no effect on {path}; expected a dataset that names its configs.")
-    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+    files = [path] if path.is_file() else list(itertools.islice(path.rglob("*"), MOST_FILES + 1))
+    if len(files) > MOST_FILES:
+        raise ValueError(f"{path} holds more than {MOST_FILES:,} files; expected a folder with a table.")
     endings = {READERS[each.suffix]: each.suffix for each in files if each.suffix in READERS}
     if len(endings) != 1:
         held = "no table" if not endings else f"tables of different kinds ({', '.join(endings)})"
@@ -97,6 +113,7 @@ def _arguments(source: Source, path: Path) -> dict[str, Any]:
     (reader, ending), options = endings.popitem(), {}
     if reader == "csv":  # cells as they are written: 007 is a text, and so is NA
         options = {"converters": {source.input: str, source.answer: str}, "encoding": "utf-8-sig"}
+        options["na_filter"] = False
         options |= {"sep": "\t"} if ending == ".tsv" else {}
     where = {"data_files": str(path)} if path.is_file() else {"data_dir": str(path)}
     return {"path": reader, **where, **options}
