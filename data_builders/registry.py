@@ -1,26 +1,36 @@
-"""`TASKS`: every task by name; those of your own join them when their file or table is named.
+"""`TASKS`: every task by name: the `TASK` of every file here, and those of your own once their file or table is named.
 
 A folder that was made with a task of your own keeps what makes it: own_task.py (code, which is run for nobody who has
 not named it: see own_tasks.py) or own_table.json (data: see tables/).
 """
 
+import importlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 from ..configuration.rules import nearest
 from ..records.files import write_by
 from . import own_tasks
-from .addition.task import Addition
 from .own_tasks import kept_task_file, read_task_file, remember, run_task_file
-from .reverse import Reverse
-from .sortedness.task import Sortedness
 from .tables.definition import KEPT_AS as TABLE
 from .tables.definition import kept_table
 from .tables.task import kept_table_task
 from .tasks import Origin, Task
 
 
-TASKS: dict[str, Task] = {task.name: task for task in (Addition(), Sortedness(), Reverse())}
+def tasks_of_headcount() -> dict[str, Task]:
+    """Name -> the `TASK` of every file in this folder, and of every task.py in a folder within it, that has one."""
+    folder, found = Path(__file__).parent, {}
+    for path in sorted((*folder.glob("*.py"), *folder.glob("*/task.py"))):
+        if re.search(r"^TASK = ", path.read_text(encoding="utf-8"), re.MULTILINE):
+            module = ".".join(path.relative_to(folder).with_suffix("").parts)
+            task: Task = importlib.import_module(f".{module}", __package__).TASK
+            found[task.name] = task
+    return found
+
+
+TASKS = tasks_of_headcount()
 BUILT_IN = frozenset(TASKS)
 # Name of what a folder keeps -> (reads it, makes the task of it)
 KEPT: dict[str, tuple[Callable[[Path], Origin | None], Callable[[Origin], Task]]] = {

@@ -95,8 +95,12 @@ def test_its_heads_are_studied_patched_and_pruned(trained, tmp_path):
 
 
 @pytest.mark.slow
-def test_it_is_explained(trained, tmp_path):
-    assert "total" in run("explain", trained, "--output", tmp_path / "account").stdout
+def test_trained_by_its_recipe_it_is_learned_and_can_be_explained(own, tmp_path):
+    """On fewer test problems than usual, which is all that the explanation's time depends on."""
+    run("train", own, "--output", tmp_path / "run", "--set", "data.test=100")
+    rows = json.loads(run("evaluate", tmp_path / "run", "--json").stdout)
+    assert next(row["value"] for row in rows if row["metric"] == "exact_match") > 0.9
+    assert "total" in run("explain", tmp_path / "run", "--output", tmp_path / "account").stdout
     assert (tmp_path / "account" / "results" / "variables.json").exists()
 
 

@@ -1,13 +1,14 @@
 """Any table of pairs, from `headcount train --data ... --input ...` through the verbs that read a run."""
 
 import json
+import os
 import random
 import shutil
+import subprocess
+import sys
 
-import datasets
 import pytest
 from command_line import run
-from huggingface_hub import constants
 
 from headcount.data_builders.registry import TASKS
 
@@ -156,17 +157,20 @@ def test_lengths_and_fresh_problems_are_nothing_that_a_table_has(shouting, table
     assert "names no recipe for a study of lengths" in refused
 
 
-def test_a_table_of_the_hub(hub, table, tmp_path, monkeypatch):
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets")
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_OFFLINE", False)
-    monkeypatch.setattr(datasets.config, "HF_ENDPOINT", hub.url)
+def test_a_table_of_the_hub(hub, table, tmp_path):
+    """In processes of their own: `datasets` reads where the Hub is when it is imported."""
+    environment = {**os.environ, **hub.environment, "HF_HOME": str(tmp_path / "home"), "HF_DATASETS_OFFLINE": "0"}
+
+    def headcount(*arguments):
+        command = [sys.executable, "-m", "headcount", *map(str, arguments)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+
     hub.add_repo("dataset", "alice/words", files={"train.csv": table.read_bytes()})
-    folder = tmp_path / "run"
-    run("train", "--data", "alice/words", "--input", "word", "--target", "shout", "--output", folder, *SETTINGS)
-    TASKS.pop("words-word-to-shout")
-    assert "exact_match" in run("evaluate", folder).stdout
-    TASKS.pop("words-word-to-shout")
+    columns = ("--input", "word", "--target", "shout", "--output", tmp_path / "run", *SETTINGS)
+    answer = headcount("train", "--data", "alice/words", *columns)
+    assert answer.returncode == 0 and "word to shout, of alice/words: train" in answer.stderr, answer.stderr
+    assert "exact_match" in headcount("evaluate", tmp_path / "run").stdout
     changed = table.read_bytes().replace(b"A", b"B", 1)
     hub.add_repo("dataset", "alice/words", files={"train.csv": changed})
-    assert "does not hold the rows any more" in run("evaluate", folder, code=2).stderr
+    answer = headcount("evaluate", tmp_path / "run")
+    assert answer.returncode == 2 and "alice/words does not hold the rows any more" in answer.stderr, answer.stderr

@@ -1,11 +1,9 @@
-"""running_total: a task of your own. It runs as it is; change it step by step, and run its test after each.
+"""running_total: a task to start from. It runs as it is; change it step by step, and run its test after each.
 
 A problem is a row of digits. The answer is the total after each of them, without its tens: 394 -> 326.
 
-    headcount train running_total.py --output runs/running_total          half a minute
-    headcount evaluate runs/running_total
-    headcount heads runs/running_total --output runs/running_total-heads  what each head does
-    python -m pytest test_running_total.py                                is the task what it says?
+    headcount train running_total.py --output runs/running_total
+    python -m pytest test_running_total.py
 """
 
 from dataclasses import dataclass
@@ -62,7 +60,7 @@ class OwnTask(Task):
         classes=CLASSES,
         length="digits",
     )
-    # What `headcount extrapolate` and `headcount study` do with it; __file__ stands for the RECIPE below.
+    # What `headcount extrapolate` and `headcount study` do with it, by the recipe __file__, which is the RECIPE below.
     length_study = LengthStudy(
         recipe=__file__,
         lengths=(7, 8, 12, 24),
@@ -95,6 +93,10 @@ class OwnTask(Task):
         """Questions and answers as tokens: the ids, and how many of each row count."""
         questions = (problems.digits + self.vocabulary.first, problems.length)
         return questions, self.write_answers(problems, self.solve(problems), options)
+
+    def tokens_at(self, length, style):
+        """Tokens of the longest sequence that is read at once: the question, or with the answer behind it."""
+        return 2 * length + 3 if style == "decoder" else length + 1
 
     def splits(self, options):
         """Training, validation and test rows, of which none is in two of them."""
