@@ -92,7 +92,7 @@ def write_card(
     page = PAGE.substitute(
         title=task.texts.title,
         summary=text.summary,
-        command=command_of(task.name, options),
+        command=task.data_command(options),
         example_load=example_load(splits),
         splits=table(
             ["config", "split", "rows", "what it is for"],

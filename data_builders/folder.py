@@ -28,7 +28,7 @@ from ..records.locks import alone_in
 from .builders import CORPUS_VERSION
 from .card import EXAMPLE_ROWS, write_card
 from .corpus import Corpus
-from .registry import find_task
+from .registry import find_task, keep_task
 from .tasks import Task, options_of, plain_options
 
 
@@ -75,6 +75,7 @@ def write_folder(
                 found = _write_split(corpus, config, split, partial, progress)
                 splits.setdefault(config, {})[split], tallies[config, split], examples[config, split] = found
         write_card(corpus, tallies, examples, partial)
+        keep_task(task, partial)
         manifest = {
             "task": task.name,
             "corpus_version": CORPUS_VERSION,
@@ -203,7 +204,7 @@ def open_folder(folder: str | os.PathLike) -> Corpus:
     """The corpus of a data folder, whose rows are read from its files after a check that they are whole."""
     folder = Path(folder)
     manifest = check_folder(folder)
-    task = find_task(manifest["task"])
+    task = find_task(manifest["task"], folder)
     corpus = task.splits(options_of(task, manifest["options"]))
     for name in sorted(manifest["files"]):
         config, _, file = name.partition("/")
@@ -213,6 +214,12 @@ def open_folder(folder: str | os.PathLike) -> Corpus:
 
 def hash_data(corpus: Corpus, folder: Path | None = None) -> str:
     """SHA-256 of what a corpus holds: of what it is drawn from, or of the files of the folder that it is read from."""
-    drawn = {"task": corpus.task.name, "version": CORPUS_VERSION, "options": plain_options(corpus.options)}
+    drawn: dict[str, Any] = {
+        "task": corpus.task.name,
+        "version": CORPUS_VERSION,
+        "options": plain_options(corpus.options),
+    }
+    if corpus.task.origin is not None:
+        drawn["origin"] = corpus.task.origin.sha256
     files = {} if folder is None else read_json(folder / MANIFEST)["files"]
     return hash_content({**drawn, "files": {name: about["sha256"] for name, about in files.items()}})

@@ -205,3 +205,6 @@ class Reverse(Task[Strings]):
 
     def tokens_at(self, length: int, style: str) -> int:
         return 2 * length + 3 if style == "decoder" else length + 1
+
+
+TASK = Reverse()

@@ -6,6 +6,7 @@ stand for. A small one is a single file: see reverse.py. `TASKS` is in registry.
 Shapes: N problems, L tokens of a sequence, T labelled places.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_type_hints
@@ -235,8 +236,21 @@ class Study:
     quick_keep: int = 6
 
 
+@dataclass(frozen=True)
+class Origin:
+    """What makes a task that does not come with headcount; every folder that is made with it keeps a copy."""
+
+    path: str  # as the command line named it
+    kept_as: str  # the name of the copy
+    content: bytes
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.content).hexdigest()
+
+
 class Task(Generic[P]):
-    """Subclass it, fill in the names below, override what differs, and name an instance in `TASKS`."""
+    """Subclass it, fill in the names below, override what differs, and name an instance in `TASKS`, or `TASK`."""
 
     name: ClassVar[str]
     kind: ClassVar[str]  # a key of ARCHITECTURES
@@ -255,6 +269,13 @@ class Task(Generic[P]):
     last_written: ClassVar[str] = "last token"  # what the token just written is called, where heads are shown by it
     length_study: ClassVar[LengthStudy | None] = None
     study: ClassVar[Study | None] = None
+    origin: Origin | None = None  # of a task of your own: see registry.py
+    recipe: Mapping[str, Any] | None = None  # of the same: the `RECIPE` of its file
+
+    @property
+    def reference(self) -> str:
+        """How the command line names it: by its name, or by its file."""
+        return self.name if self.origin is None else self.origin.path
 
     # Problems and their exact answers
 
@@ -415,6 +436,12 @@ class Task(Generic[P]):
         return None
 
     # Words for cards and reports
+
+    def data_command(self, options: Any) -> str:
+        """The command line that makes the data of these options."""
+        from .card import command_of
+
+        return command_of(self.reference, options)
 
     def place_name(self, place: int) -> str:
         """How a place of the answer is called in a table."""

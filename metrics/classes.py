@@ -11,23 +11,27 @@ from numpy.typing import ArrayLike, NDArray
 from .shares import check_columns, share
 
 
-def class_rates(predicted: ArrayLike, label: ArrayLike) -> dict:
+def class_rates(predicted: ArrayLike, label: ArrayLike, classes: int = 2) -> dict:
     """Accuracy with the rates that show how it came about, and what always guessing one class would give.
 
     Args:
-        predicted, label: (N,) of 0 and 1, 1 being the positive class.
+        predicted, label: (N,) of 0 and 1, 1 being the positive class; or of the numbers of more classes.
+        classes: how many there are.
 
     Returns:
         `value`, `n`, `interval` of the accuracy; `true_positive_rate`, `true_negative_rate` (None without examples of
-        that class); `majority_class_rate`, which the best constant guess would score; `one_class_only`, whether all
-        predictions are the same.
+        that class, and with more than two classes); `majority_class_rate`, which the best constant guess would score;
+        `one_class_only`, whether all predictions are the same.
 
     >>> rates = class_rates([0, 0, 0, 0], [0, 0, 0, 1])
     >>> rates["value"], rates["true_positive_rate"], rates["majority_class_rate"], rates["one_class_only"]
     (0.75, 0.0, 0.75, True)
     """
-    predicted, label = _checked(predicted, label)
+    predicted, label = _checked(predicted, label, classes)
     accuracy, true_positive, true_negative, majority = _class_shares(predicted, label)
+    if classes > 2:  # none of them is the positive one
+        true_positive = true_negative = share(0, 0)
+        majority = share(int(np.bincount(label).max()), len(label))
     return {
         "value": accuracy["rate"],
         "n": accuracy["n"],
@@ -39,12 +43,13 @@ def class_rates(predicted: ArrayLike, label: ArrayLike) -> dict:
     }
 
 
-def _checked(predicted: ArrayLike, label: ArrayLike) -> tuple[NDArray, NDArray]:
+def _checked(predicted: ArrayLike, label: ArrayLike, classes: int = 2) -> tuple[NDArray, NDArray]:
     predicted, label = np.asarray(predicted), np.asarray(label)
     check_columns(predictions=predicted, references=label)
     for name, values in (("predictions", predicted), ("references", label)):
-        if not np.isin(values, [0, 1]).all():
-            raise ValueError(f"The {name} have values other than 0 (the negative class) and 1 (the positive one).")
+        if not np.isin(values, np.arange(classes)).all():
+            known = "0 (the negative class) and 1 (the positive one)" if classes == 2 else f"0 to {classes - 1}"
+            raise ValueError(f"The {name} have values other than {known}.")
     return predicted, label
 
 

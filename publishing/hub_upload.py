@@ -7,8 +7,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..data_builders.hub import ask_hub, reason, transfer_limit
 from ..records.files import read_json as read_file
-from ..trainers.hub import ask_hub, reason, transfer_limit
 from .repository import VERSION, PublishedData, Repository
 
 

@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from ..data_builders.registry import KEPT
 from ..data_builders.tasks import plain_options
 from ..records.files import files_inside, kept_inside, read_json, read_text, write_json, write_text
 from ..records.provenance import model_hashes
@@ -20,7 +21,7 @@ from ..records.run_folder import PROVENANCE, Run, read_run
 
 
 VERSION = metadata.version("headcount")
-RUN_FILES = ("recipe.yaml", "provenance.json", "report.html")
+RUN_FILES = ("recipe.yaml", "provenance.json", "report.html", *KEPT)
 RUN_PATTERNS = ("results/*.json", "figures/*.png", "figures/*.svg")
 
 
@@ -75,7 +76,6 @@ def stage_run(
     Returns:
         The files by their path in the repository; nothing is sent.
     """
-    from ..data_builders.card import command_of
     from ..modeling.remote_code import name_code
     from ..trainers.model_building import tokenizer_of
     from ..trainers.trained_run import load_run
@@ -109,7 +109,7 @@ def stage_run(
     facts = CardFacts(
         repo_id=repo_id,
         version=VERSION,
-        data_command=command_of(task.name, options).replace("--output DIR", f"--output {task.name}-data"),
+        data_command=task.data_command(options).replace("--output DIR", f"--output {task.name}-data"),
         data_options=asdict(options),
         examples=run_examples(examples, repo_id, work),
         dataset=None if data is None else data.repo_id,
@@ -174,6 +174,7 @@ def stage_data(folder: Path, repo_id: str, work: Path) -> Repository:
     card = card.replace("--output DIR", f"--output {repo_id.split('/')[-1]}")
     card = f"{card.rstrip()}\n\n## Citation\n\n```bibtex\n{citation(VERSION)}\n```\n"
     (work / "README.md").write_text(card, encoding="utf-8")
-    names = [*manifest["files"], *(path.relative_to(folder).as_posix() for path in files_inside(folder, "figures/*"))]
+    names = [*manifest["files"], *(name for name in KEPT if (folder / name).is_file())]
+    names += (path.relative_to(folder).as_posix() for path in files_inside(folder, "figures/*"))
     files = {"README.md": work / "README.md", "manifest.json": folder / "manifest.json"}
     return Repository("dataset", repo_id, files | {name: folder / name for name in sorted(names)})

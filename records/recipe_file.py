@@ -11,8 +11,12 @@ TEXTS = ("extends", "name", "task", "description")
 
 
 def read_recipe(path: Path) -> dict[str, Any]:
-    """The content: texts are texts, and every section that is there has names with values."""
-    content = read_yaml(path)
+    """The content of a YAML file, checked."""
+    return check_recipe(read_yaml(path), path)
+
+
+def check_recipe(content: dict[str, Any], path: Any) -> dict[str, Any]:
+    """The content itself: texts are texts, and every section that is there has names with values."""
     for key in TEXTS:
         if not isinstance(content.get(key, ""), str):
             raise ValueError(f"{path} has {key}={content[key]!r}; expected a text.")

@@ -61,7 +61,7 @@ COUNTS = (
 )
 NUMBERS = (
     "by_chance examples_per_second goal majority_class_rate p_holm p_value regret relative_speed tolerance "
-    "training_seconds true_negative_rate true_positive_rate uniform"
+    "training_seconds uniform"
 )
 FLAGS = "as_expected expected fine_tuned holds kept modes_disagree one_class_only right shuffled zero_pad"
 ESTIMATES = "ablated circuit drop empty intact moved on_chosen_half random_best random_mean"
@@ -79,6 +79,8 @@ KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(ESTIMATES.split(), (is_estimate, "value, n and interval")),
     **dict.fromkeys(MAYBE_ESTIMATES.split(), (is_or_none(is_estimate), "value, n and interval, or null")),
     **dict.fromkeys(("p_holm", "p_value"), (is_or_none(is_real), "a number or null")),
+    # With more than two classes, none of them is the positive one.
+    **dict.fromkeys(("true_negative_rate", "true_positive_rate"), (is_or_none(is_real), "a number or null")),
     **dict.fromkeys(("map", "cosine", "table"), (is_figures, "rows of numbers")),
     **dict.fromkeys(
         ("keys", "queries", "built_in", "flags", "nodes", "edges", "lines"), (list_of(is_text), "a list of texts")

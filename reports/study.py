@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..data_builders.registry import find_task
+from ..data_builders.registry import find_task, kept_task
 from ..data_builders.tasks import Task
 from ..records.files import hash_file, read_json
 from ..records.rows import Rows, values_of
@@ -70,7 +70,7 @@ class Study:
 
 
 def task_of(found: Run | Part) -> Task:
-    return find_task(found.task)
+    return find_task(found.task, found.folder if isinstance(found, Run) else None)
 
 
 def built_in_names(run: Run) -> list[str]:
@@ -93,6 +93,7 @@ def read_study(folder: Path) -> Study:
     runs = [run for run in runs if run.evaluation or run.metrics]
     found: dict[str, list[Part]] = {HEADS: [], PRUNING: [], LENGTH: []}
     for own in part_folders(folder, run_folders):
+        kept_task(own)  # rows know a task by its name
         for kind, part in read_parts(own, folder):
             found[kind].append(part)
     if not runs and not any(found.values()):

@@ -13,7 +13,23 @@ import typer
 from .. import __version__
 from ..records.memory import keep_freed_memory
 from ..records.stopping import INTERRUPTED, end_with_parent, stoppable, was_interrupted
-from . import data, env, evaluate, explain, extrapolate, heads, ls, patch, prune, push, report, study, train
+from . import (
+    data,
+    env,
+    evaluate,
+    explain,
+    extrapolate,
+    heads,
+    ls,
+    new,
+    patch,
+    prune,
+    push,
+    report,
+    study,
+    train,
+    trust,
+)
 from .system_errors import is_of_the_system, sentence_for
 
 
@@ -25,7 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-MODULES = (data, env, evaluate, explain, extrapolate, heads, ls, patch, prune, push, report, study, train)
+MODULES = (data, env, evaluate, explain, extrapolate, heads, ls, patch, prune, push, report, study, train, trust)
 
 
 def saying_how_to_go_on(module: ModuleType) -> Callable[..., None]:
@@ -48,6 +64,9 @@ def saying_how_to_go_on(module: ModuleType) -> Callable[..., None]:
 for module in MODULES:
     name, settings = module.__name__.rsplit(".", 1)[1], getattr(module, "CONTEXT", None)
     app.command(name, context_settings=settings)(saying_how_to_go_on(module))
+
+
+app.add_typer(new.app, name="new")
 
 
 def print_version(wanted: bool) -> None:

@@ -4,6 +4,7 @@ headcount data addition --output addition-data
 headcount data addition --output long --digits 20 --min-digits 1 --answer-order reversed --test-lengths 50,200,1000
 headcount data sortedness --output sortedness-data --test-lengths 16,64,256 --dry-run
 headcount data addition --recipe addition --output addition-data
+headcount data my_task.py --recipe my_task.py --output my-data
 """
 
 import json
@@ -26,7 +27,9 @@ CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 def main(
     context: typer.Context,
-    task: Annotated[str, typer.Argument(help="Name of a task (headcount ls tasks).", metavar="TASK")],
+    task: Annotated[
+        str, typer.Argument(help="Name of a task (headcount ls tasks), or a Python file with one.", metavar="TASK")
+    ],
     output: Annotated[Path, typer.Option(help="Folder to write; load_dataset(DIR, CONFIG) reads it.", metavar="DIR")],
     recipe: Annotated[
         str | None, typer.Option(help="Take the data options of this recipe; others given here come on top.")
@@ -40,11 +43,11 @@ def main(
     Every option of the task can be given, such as --digits 4 or --test-lengths 16,64: headcount ls options.
     """
     from ..data_builders.folder import check_target, write_folder
-    from ..data_builders.registry import find_task
+    from ..data_builders.registry import named_task
     from .task_options import parse_options
 
     try:
-        chosen = find_task(task)
+        chosen = named_task(task)
         options = chosen.options(**{**recipe_options(chosen, recipe), **parse_options(chosen, context.args)})
         splits = chosen.splits(options).sizes()
         check_target(output, overwrite)

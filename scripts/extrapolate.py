@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 def main(
     output: Annotated[Path, typer.Option(help="Folder for the study; one that is there already goes on.")],
-    task: Annotated[str, typer.Option(help="What the models do (headcount ls tasks).")] = "sortedness",
+    task: Annotated[
+        str, typer.Option(help="What the models do: headcount ls tasks, or a Python file.")
+    ] = "sortedness",
     variants: Annotated[
         str | None, typer.Option(help="Comma-separated variants that the task's recipe names; default: all.")
     ] = None,

@@ -42,10 +42,9 @@ def choices_of(family: str) -> dict[str, str]:
 
         return {name: construction.says for name, construction in CONSTRUCTIONS.items()}
     if family in ("tasks", "options"):
-        from ..data_builders.registry import TASKS, load_own_tasks
+        from ..data_builders.registry import TASKS
         from .task_options import describe_options
 
-        load_own_tasks()
         if family == "tasks":
             return {name: task.texts.description for name, task in TASKS.items()}
         return {

@@ -72,9 +72,9 @@ def load(auto_class: str, model: str) -> "tuple[Any, PreTrainedModel]":
     """Tokenizer and model of a folder, which may have lost heads, or of a Hub name; code is never run."""
     import transformers
 
+    from ..data_builders.hub import fetch, reason
     from ..modeling.stock.pruning_notes import saved_without
     from ..modeling.stock.saving import load_pruned
-    from ..trainers.hub import fetch, reason
     from ..trainers.model_loading import first_line
 
     def both() -> "tuple[Any, PreTrainedModel]":
@@ -118,7 +118,7 @@ def read_table(data: str) -> Any:
     """A dataset from a file, from a folder with tables, or by its name on the Hub; a sentence if there is none."""
     import datasets
 
-    from ..trainers.hub import fetch, reason
+    from ..data_builders.hub import fetch, reason
     from ..trainers.model_loading import first_line
 
     path = Path(data)

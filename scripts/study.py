@@ -3,6 +3,7 @@
 headcount study --output runs/study
 headcount study --output runs/study-quick --quick
 headcount study reverse --output runs/reverse-study
+headcount study my_task.py --output runs/my-study
 """
 
 import os
@@ -27,7 +28,10 @@ def main(
     output: Annotated[Path, typer.Option(help="Folder for the study; one that is there already goes on.")],
     task: Annotated[
         str | None,
-        typer.Argument(help="Name of a task; default: heads of addition and lengths of sortedness.", metavar="[TASK]"),
+        typer.Argument(
+            help="Name of a task, or a Python file with one; default: heads of addition and lengths of sortedness.",
+            metavar="[TASK]",
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Tiny models: the whole way in about three minutes.")] = False,
     workers: Annotated[
@@ -36,19 +40,21 @@ def main(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the commands and do nothing.")] = False,
 ) -> None:
     """Run the whole study and write its report; what is finished is not computed again."""
-    from ..data_builders.registry import find_task
+    from ..data_builders.registry import named_task
     from ..records.locks import alone_in
     from .steps import Runner, State
 
     workers = workers or os.cpu_count() or 1
     try:
-        trained, tested = (find_task(name) for name in (COURSE if task is None else (task, task)))
+        trained, tested = (named_task(name) for name in (COURSE if task is None else (task, task)))
         steps = plan(trained, tested, output, quick, workers)
         if dry_run:
             print("\n".join(step.command for step in steps))
             return
         with alone_in(output):
-            failed = Runner(steps, State(output, {"task": task, "quick": quick}), workers).run()
+            failed = Runner(
+                steps, State(output, {"task": None if task is None else trained.name, "quick": quick}), workers
+            ).run()
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     for name, reason in failed.items():
@@ -70,13 +76,13 @@ def plan(trained: "Task", tested: "Task", output: Path, quick: bool, workers: in
     recipes = (own.quick_recipe,) if quick else own.recipes
     settings = tuple(word for value in own.quick_settings for word in ("--set", value)) if quick else ()
     runs, data, half = output / "runs", output / "data", max(1, workers // 2)
-    length: tuple[str, ...] = ("extrapolate", "--task", tested.name, "--output", str(output / "length"))
+    length: tuple[str, ...] = ("extrapolate", "--task", tested.reference, "--output", str(output / "length"))
     length += ("--quick",) if quick else study_of(tested).length_options
     steps = [Step("extrapolate", (*length, "--workers", str(half)), (90 if quick else 500) / half, cores=half)]
     short = {recipe: Path(recipe).stem for recipe in recipes}  # a recipe may be a file
     for recipe, name in short.items():
         folder = str(data / name)
-        steps.append(Step(f"data-{name}", ("data", trained.name, "--recipe", recipe, "--output", folder), 12))
+        steps.append(Step(f"data-{name}", ("data", trained.reference, "--recipe", recipe, "--output", folder), 12))
     for recipe, name in short.items():
         for seed in seeds:
             made = ("--seed", str(seed), "--output", str(runs / f"{name}-{seed}"))

@@ -4,6 +4,9 @@ headcount train addition --output runs/addition
 headcount train addition --output runs/addition --resume
 headcount train addition --output runs/addition --data addition-data
 headcount train sortedness --output runs/sortedness --seed 1 --set training.steps=400
+headcount train my_task.py --output runs/mine
+headcount train --data names.csv --input name --target greeting --output runs/greetings
+headcount train --data alice/reviews --input text --label stars --tokens word --output runs/reviews
 accelerate launch --multi_gpu --num_processes 2 scripts/train.py addition --output runs/two --processes 2
 """
 
@@ -24,11 +27,24 @@ GOES_ON = "go on with the same command, and with --resume if the folder holds a 
 
 
 def main(
-    recipe: Annotated[str, typer.Argument(help="Name of a recipe (headcount ls recipes) or path of a YAML file.")],
     output: Annotated[Path, typer.Option(help="Folder for the run.")],
-    data: Annotated[
-        Path | None, typer.Option(help="Train and test on this folder of headcount data, written from the recipe.")
+    recipe: Annotated[
+        str | None,
+        typer.Argument(help="Name of a recipe (headcount ls recipes), a YAML file, or a Python file with a task."),
     ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="Train and test on this folder of headcount data, written from the recipe; with --input, on any "
+            "table: a file, a folder or the id of a dataset on the Hub."
+        ),
+    ] = None,
+    input_: Annotated[str | None, typer.Option("--input", help="Column of the table that is read.")] = None,
+    target: Annotated[str | None, typer.Option(help="Column of the table that is to be written.")] = None,
+    label: Annotated[str | None, typer.Option(help="Column of the table with one class for each row.")] = None,
+    config: Annotated[str | None, typer.Option(help="Config of the dataset; default: its own.")] = None,
+    split: Annotated[str | None, typer.Option(help="Take this split of the dataset alone, cut into three.")] = None,
+    tokens: Annotated[str | None, typer.Option(help="What a token is: character (default) or word.")] = None,
     seed: Annotated[
         int | None, typer.Option(parser=whole_number(0), metavar="N", help="Seed of the run; default: the recipe's.")
     ] = None,
@@ -50,7 +66,7 @@ def main(
 ) -> None:
     """Train a recipe and leave model, metrics and evaluation in a folder."""
     from headcount.trainers.loop import RunOptions, TrainingStopped, train_recipe
-    from headcount.trainers.recipe import load_recipe
+    from headcount.trainers.table_recipe import TableColumns, chosen_recipe
 
     if resume and overwrite:
         raise typer.BadParameter("--resume and --overwrite exclude each other; expected one of them.")
@@ -58,11 +74,12 @@ def main(
         raise typer.BadParameter(f"--report-to {report_to!r} is not known; expected none, tensorboard or trackio.")
     try:
         overrides = [*(set_ or []), *([f"training.seed={seed}"] if seed is not None else [])]
-        chosen = load_recipe(recipe, overrides)
+        columns = TableColumns(input_, target, label, config, split, tokens)
+        chosen, folder = chosen_recipe(recipe, data, columns, overrides, say=lambda text: print(text, file=sys.stderr))
         if dry_run:
             show_plan(chosen, as_json)
             return
-        options = RunOptions(output, data, resume, overwrite, keep, report_to, processes)
+        options = RunOptions(output, folder, resume, overwrite, keep, report_to, processes)
         summary = train_recipe(chosen, options)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error

@@ -1,6 +1,7 @@
 """Settings and fixtures for all tests."""
 
 import os
+import sys
 
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -18,6 +19,24 @@ LONGEST = ("test_documents.py", "test_own_task.py", "test_extrapolate.py")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest ones first, so that the processes that share the tests end together."""
     items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_state(tmp_path_factory):
+    """Which Python files were named is remembered for these tests alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def tasks_of_headcount_alone():
+    """Tasks of one's own that a test brings in are gone after it."""
+    yield
+    registry = sys.modules.get("headcount.data_builders.registry")
+    if registry is not None:
+        for name in registry.TASKS.keys() - registry.BUILT_IN:
+            del registry.TASKS[name]
 
 
 @pytest.fixture

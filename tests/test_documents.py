@@ -18,14 +18,15 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 # Their console blocks are run, in this order and in one folder; the other pages name longer work, which is parsed.
-RUN = (ROOT / "README.md", ROOT / "docs" / "command-line.md")
+RUN = (ROOT / "README.md", ROOT / "docs" / "command-line.md", ROOT / "docs" / "your-own.md")
+PROGRAMS = {"headcount": [sys.executable, "-m", "headcount"], "python": [sys.executable]}
 # Commands that are the test suite itself, or that set up a machine.
 NOT_RUN_HERE = ("make ",)
 
 
-def commands() -> list[tuple[str, str]]:
-    """Every `$ command` of the documents that are run, with the output shown below it."""
-    blocks = [block for path in RUN for block in re.findall(r"```console\n(.*?)```", path.read_text(), re.DOTALL)]
+def commands(pages: tuple[Path, ...] = RUN) -> list[tuple[str, str]]:
+    """Every `$ command` of the pages, with the output shown below it."""
+    blocks = [block for path in pages for block in re.findall(r"```console\n(.*?)```", path.read_text(), re.DOTALL)]
     pairs = []
     for block in blocks:
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -42,16 +43,16 @@ def folder(tmp_path_factory):
         if command.startswith(NOT_RUN_HERE):
             continue
         program, *arguments = shlex.split(command)
-        assert program == "headcount", command
+        assert program in PROGRAMS, command
         answer = subprocess.run(
-            [sys.executable, "-m", "headcount", *arguments],
+            [*PROGRAMS[program], *arguments],
             cwd=folder,
             env={**os.environ, "OMP_NUM_THREADS": "1"},  # other tests run beside it
             capture_output=True,
             text=True,
             timeout=900,
         )
-        assert answer.returncode == 0, f"{command}: {answer.stderr}"
+        assert answer.returncode == 0, f"{command}: {answer.stdout} {answer.stderr}"
         if shown:
             assert answer.stdout == shown, command
     return folder

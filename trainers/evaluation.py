@@ -166,7 +166,7 @@ def _questions(examples: Examples) -> list[str]:
 def evaluate_labels(model: Any, examples: Examples, test: SplitTest) -> Rows:
     """Accuracy with the rates that show how it came about, and what always guessing one class would give."""
     label = examples.rows["labels"].numpy()
-    rates = class_rates(predicted_labels(model, examples.rows).numpy(), label)
+    rates = class_rates(predicted_labels(model, examples.rows).numpy(), label, len(examples.task.labels))
     return [row("evaluation", "accuracy", rates, task=examples.task.name, **_place(test))]
 
 

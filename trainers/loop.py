@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from ..data_builders.corpus import Corpus
 from ..data_builders.folder import open_folder
+from ..data_builders.registry import origin_note
 from ..data_builders.tasks import plain_options
 from ..data_builders.vocabulary import IGNORED
 from ..records.files import write_json, write_text
@@ -403,6 +404,7 @@ def finish(
         say("evaluating on the test splits")
         write_rows(folder, "evaluation", evaluate_model(model, recipe, corpus))
     found = provenance(recipe.name, recipe.training.seed, summary["seconds"], cpu_start, processes)
+    found |= origin_note(recipe.the_task)
     write_json(folder / PROVENANCE, {**found, "model": model_hashes(folder / "model")})
     say(f"done: {folder}")
 

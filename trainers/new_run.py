@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+from ..data_builders.registry import check_kept, keep_task
 from ..records.files import write_text
 from ..records.litter import is_empty
 from ..records.run_folder import METRICS, PROVENANCE, RECIPE
@@ -18,6 +19,7 @@ def prepare_folder(folder: Path, recipe: Recipe, resume: bool, overwrite: bool, 
     if started.exists() and overwrite:
         remove_run(folder)
     elif started.exists() and resume:
+        check_kept(recipe.the_task, folder)
         if load_recipe(str(started)) != recipe:  # as values: an older file may not name every option
             raise ValueError(
                 f"{folder} was started with other settings than now asked for; expected the same recipe, seed and "
@@ -48,6 +50,7 @@ def prepare_folder(folder: Path, recipe: Recipe, resume: bool, overwrite: bool, 
             f"{bytes_needed / 1e6:.0f} MB; expected more space, or a smaller --keep."
         )
     if overwrite or not started.exists():
+        keep_task(recipe.the_task, folder)
         write_text(started, recipe.to_yaml())
 
 

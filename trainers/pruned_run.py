@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..data_builders.corpus import Corpus
+from ..data_builders.registry import keep_task, origin_note
 from ..modeling.modeling_headcount import HeadcountPreTrainedModel
 from ..records.files import write_json, write_text
 from ..records.provenance import model_hashes, provenance
@@ -27,9 +28,11 @@ def save_pruned_run(
 ) -> None:
     """Recipe, model, tokenizer and evaluation, so that every verb that reads a run reads this one too."""
     save_model(folder / "model", model, recipe)
+    keep_task(recipe.the_task, folder)
     write_text(folder / RECIPE, pruned_recipe(recipe, model).to_yaml())
     write_rows(folder, "evaluation", evaluate_model(model, recipe, corpus))
     found = provenance(recipe.name, recipe.training.seed, seconds, cpu_start, 1)
+    found |= origin_note(recipe.the_task)
     write_json(folder / PROVENANCE, {**found, "model": model_hashes(folder / "model")})
 
 

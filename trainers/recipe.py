@@ -1,11 +1,14 @@
 """Recipes: YAML files that say everything about a run. `load_recipe("addition", ["training.epochs=1"])`.
 
+That of a task of your own is the `RECIPE` of its Python file, a dict with the same content.
+
 A recipe has a task and three sections: `data` (the options of the task's corpus), `model` (fields of HeadcountConfig)
 and `training` (below, and what the task lets one choose for problems that are made while training). It may extend
 another one and then names only what differs. Unknown keys are errors. `variants` are changes of it that a study
 of lengths can compare with it; a run has none.
 """
 
+import copy
 import difflib
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
@@ -15,10 +18,10 @@ from typing import Any
 import yaml
 
 from ..configuration.rules import Rule, flag, fraction, nearest, number_above, one_of, optional, share, whole_number
-from ..data_builders.registry import find_task
+from ..data_builders.registry import find_task, load_task
 from ..data_builders.tasks import NoOptions, Task, options_of
 from ..records.files import parse_yaml
-from ..records.recipe_file import SECTIONS, read_recipe
+from ..records.recipe_file import SECTIONS, check_recipe, read_recipe
 
 
 RECIPE_FOLDER = Path(__file__).parent / "recipes"
@@ -169,8 +172,18 @@ def load_variants(name_or_path: str) -> dict[str, Variant]:
 
 
 def load_recipe(name_or_path: str, overrides: list[str] | None = None) -> Recipe:
-    """A recipe by name or by the path of a YAML file, with `key=value` overrides applied and everything checked."""
+    """A recipe by name or by the path of a file, with `key=value` overrides applied and everything checked.
+
+    A Python file with a task is run; the recipe of a run's folder may bring such a task along (see own_tasks.py).
+    """
     content = _read(name_or_path)
+    path = Path(name_or_path)
+    find_task(str(content.get("task")), None if path.suffix == ".py" else path.parent)
+    return make_recipe(content, overrides)
+
+
+def make_recipe(content: dict[str, Any], overrides: list[str] | None = None) -> Recipe:
+    """A recipe of what a file of one holds, with `key=value` overrides applied and everything checked."""
     changed = [_override(content, override) for override in overrides or []]
     recipe = _build(content)
     for name in changed:
@@ -185,17 +198,10 @@ def load_recipe(name_or_path: str, overrides: list[str] | None = None) -> Recipe
 def _read(name_or_path: str, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
     """The content of a recipe over that of the one it extends; `extending`: the files that led here."""
     path = Path(name_or_path)
-    if path.suffix not in (".yaml", ".yml"):
-        path = RECIPE_FOLDER / f"{name_or_path}.yaml"
-        if not path.exists():
-            known = recipe_names()
-            raise ValueError(
-                f"there is no recipe {name_or_path!r}; expected a YAML file or one of {', '.join(known)}."
-                f"{nearest(name_or_path, known)}"
-            )
-    if not path.exists():
-        raise ValueError(f"there is no file {path}; expected the path of a recipe in YAML.")
-    content = read_recipe(path)
+    if path.suffix == ".py":
+        content = _own_recipe(path, named=not extending)
+    else:
+        path, content = _recipe_file(path)
     if path.absolute() in extending:
         raise ValueError(f"{path} extends itself, directly or by way of others; expected recipes that end somewhere.")
     base = _read(content.pop("extends"), (*extending, path.absolute())) if "extends" in content else {}
@@ -204,6 +210,30 @@ def _read(name_or_path: str, extending: tuple[Path, ...] = ()) -> dict[str, Any]
         merged[section] = {**(base.get(section) or {}), **(content.get(section) or {})}
     merged["name"] = content.get("name", path.stem)
     return merged
+
+
+def _own_recipe(path: Path, named: bool) -> dict[str, Any]:
+    """The recipe in a Python file with a task, and that task's; `named`: by the user, not by another recipe."""
+    task = load_task(path, named)
+    if task.recipe is None:
+        raise ValueError(f"{path} has no RECIPE; expected a dict with model and training, to train its TASK.")
+    content = check_recipe(copy.deepcopy(dict(task.recipe)), f"RECIPE of {path}")
+    return {**content, "task": task.name, "name": task.name}
+
+
+def _recipe_file(path: Path) -> tuple[Path, dict[str, Any]]:
+    """The YAML file that a name or path stands for, and what is in it."""
+    if path.suffix not in (".yaml", ".yml"):
+        name, known = str(path), recipe_names()
+        if name not in known:
+            raise ValueError(
+                f"there is no recipe {name!r}; expected a YAML file, a Python file with a task, or one of "
+                f"{', '.join(known)}.{nearest(name, known)}"
+            )
+        path = RECIPE_FOLDER / f"{name}.yaml"
+    if not path.exists():
+        raise ValueError(f"there is no file {path}; expected the path of a recipe in YAML.")
+    return path, read_recipe(path)
 
 
 def _known_keys(task: str) -> dict[str, list[str]]:

@@ -8,12 +8,13 @@ import numpy as np
 
 from ..data_builders.corpus import Corpus
 from ..data_builders.folder import open_folder
+from ..data_builders.hub import fetch, reason
+from ..data_builders.registry import KEPT
 from ..data_builders.tasks import plain_options
 from ..modeling.modeling_headcount import HeadcountPreTrainedModel
 from ..records.files import kept_inside, read_json
 from ..records.provenance import check_model
 from ..records.run_folder import CONFIG, PROVENANCE, RECIPE
-from .hub import fetch, reason
 from .model_building import make_config
 from .model_loading import load_model
 from .recipe import Recipe, load_recipe
@@ -94,7 +95,7 @@ def download(repo_id: str) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        patterns = ["*.json", "*.safetensors", RECIPE]
+        patterns = ["*.json", "*.safetensors", RECIPE, *KEPT]
         return Path(fetch(lambda: snapshot_download(repo_id, allow_patterns=patterns), repo_id))
     except Exception as error:
         raise ValueError(

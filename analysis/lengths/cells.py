@@ -174,7 +174,7 @@ def _multiply(
 
 def _whole_recipes(recipes: Sequence[str]) -> list[_Variant]:
     """A file of one's own goes by its name without folder and ending, which names the folder of a cell."""
-    names = [Path(recipe).stem if Path(recipe).suffix in (".yaml", ".yml") else recipe for recipe in recipes]
+    names = [Path(recipe).stem if Path(recipe).suffix in (".yaml", ".yml", ".py") else recipe for recipe in recipes]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"--recipes names {twice!r} twice; expected recipes of different names.")

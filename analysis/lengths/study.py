@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...data_builders.registry import find_task
+from ...data_builders.registry import check_kept, keep_task, named_task
 from ...data_builders.tasks import Task
 from ...records.files import read_json, write_json
 from ...records.litter import is_empty
@@ -78,7 +78,7 @@ def extrapolate(
     """Trains variants x seeds and measures accuracy by length, in processes of their own; finished cells are kept.
 
     Args:
-        task: name of a task.
+        task: name of a task, or a Python file with one.
         output: folder of the study; one that is there already goes on.
         variants, encodings, poolings, schemes, normalizers, recipes, seeds, settings, quick: which cells, see
             `make_cells`.
@@ -131,7 +131,7 @@ def plan_study(
     **cells: Any,
 ) -> Plan:
     """Everything checked, nothing written; the arguments are those of `extrapolate`."""
-    found, output = find_task(task), Path(output)
+    found, output = named_task(task), Path(output)
     check_folder(found, output)
     if rows < 2 or (found.kind == "label" and rows % 2):
         raise ValueError(f"--rows {rows} is odd, so the classes could not be balanced; expected an even number.")
@@ -177,6 +177,8 @@ def possible_cells(
             refused[cell.variant] = str(error)
             continue
         there = cell_folder(output, cell.name) / RECIPE
+        if there.exists() and not overwrite:
+            check_kept(task, there.parent)
         if there.exists() and not overwrite and there.read_text(encoding="utf-8") != recipe.to_yaml():
             raise ValueError(
                 f"{there.parent} was trained with other settings than now asked for; expected the same ones, "
@@ -191,6 +193,7 @@ def possible_cells(
 def run_plan(plan: Plan, workers: int | None = None, progress: Progress | None = None) -> LengthResults:
     """Runs the cells and writes all rows; one process at a time in a folder."""
     with alone_in(plan.output):
+        keep_task(plan.task, plan.output)
         write_json(plan.output / STUDY_FILE, {"task": plan.task.name})
         if plan.overwrite:  # what was gathered is of cells that are about to go
             for name in ("results", "figures"):

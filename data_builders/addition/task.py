@@ -244,3 +244,6 @@ class Addition(Task[AdditionProblems]):
 
     def card_examples(self, model: PublishedModel) -> dict[str, Example]:
         return addition_examples(model)
+
+
+TASK = Addition()

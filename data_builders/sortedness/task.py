@@ -184,3 +184,6 @@ class Sortedness(Task[SortednessProblems]):
 
     def card_examples(self, model: PublishedModel) -> dict[str, Example]:
         return sortedness_examples(model)
+
+
+TASK = Sortedness()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headcount.data_builders.examples import make_examples
-from headcount.data_builders.registry import TASKS, find_task, load_task, register_task
+from headcount.data_builders.registry import TASKS
 from headcount.data_builders.tasks import ARCHITECTURES, Task, options_of
 from headcount.data_builders.vocabulary import IGNORED
 
@@ -135,24 +135,6 @@ def test_built_in_by_hand_names_all_that_is():
     assert [found.name for found in sortedness.built_in(windowed)] == ["window", "causal mask"]
     assert "4 neighbours" in sortedness.built_in(windowed)[0].sentence
     assert sortedness.built_in({"architecture": "encoder", "answer_order": "reversed"}) == []
-
-
-def test_a_task_of_your_own_is_found_by_its_file_and_by_nothing_else(tmp_path, monkeypatch):
-    path = tmp_path / "mine.py"
-    path.write_text(
-        "from headcount.data_builders.reverse import Reverse\nclass Mine(Reverse):\n    name = 'mine'\nTASK = Mine()\n"
-    )
-    with pytest.raises(ValueError, match="there is no task 'mine'; expected one of addition, sortedness, reverse"):
-        find_task("mine")
-    monkeypatch.setenv("HEADCOUNT_TASKS", str(path))
-    monkeypatch.setattr("headcount.data_builders.registry.TASKS", dict(TASKS))
-    assert find_task("mine").name == "mine" and find_task("mine") is find_task("mine")
-    with pytest.raises(ValueError, match="there is a task 'mine' already"):
-        register_task(type("Other", (Task,), {"name": "mine"})())
-    (tmp_path / "empty.py").write_text("")
-    for wrong, message in (("empty.py", "has no TASK"), ("nowhere.py", "is no Python file")):
-        with pytest.raises(ValueError, match=message):
-            load_task(tmp_path / wrong)
 
 
 @pytest.mark.parametrize("value", ["reverse", [3], 2.5, True])

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
@@ -10,9 +9,6 @@ from headcount.data_builders.card_figures import draw_counts
 from headcount.data_builders.corpus import Corpus
 from headcount.data_builders.tasks import DataCard, LengthStudy, Problems, Study, Task, Texts
 from headcount.data_builders.vocabulary import Vocabulary
-
-
-RECIPE = str(Path(__file__).with_name("copying.yaml"))
 
 
 @dataclass(frozen=True)
@@ -47,8 +43,8 @@ class Copying(Task):
     vocabulary = Vocabulary(("a", "b", "c", "="), answer_mark="=")
     classes = {"random": "letters drawn at random"}
     hardest = ("random",)
-    length_study = LengthStudy(RECIPE, lengths=(10, 12), quick_lengths=(10,), quick_variants=("learned",))
-    study = Study(recipes=(RECIPE,), quick_recipe=RECIPE, quick_keep=3)
+    length_study = LengthStudy(__file__, lengths=(10, 12), quick_lengths=(10,), quick_variants=("learned",))
+    study = Study(recipes=(__file__,), quick_recipe=__file__, quick_keep=3)
     texts = Texts(
         title="Copy a string",
         short_title="Copying",
@@ -91,3 +87,16 @@ class Copying(Task):
 
 
 TASK = Copying()
+
+RECIPE = {
+    "description": "copies strings of three letters",
+    "model": {
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "hidden_size": 16,
+        "intermediate_size": 16,
+        "position_embedding_type": "learned",
+        "max_position_embeddings": 32,
+    },
+    "training": {"steps": 6, "batch_size": 16, "evaluate_every": 6, "checkpoint_every": 6},
+}

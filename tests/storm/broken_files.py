@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .judge import Tried, judge
 from .launch import run
-from .material import Material
+from .material import COPYING, Material
 from .mutations import mutate
 
 
@@ -45,7 +45,7 @@ READINGS = (
     Reading("heads/heads.json", (HEADS,)),
     Reading("heads/results/*.json", (HEADS, ("report", "heads")), weight=3),
     Reading(
-        "study/study.json", (("report", "study"), ("study", "copying", "--quick", "--dry-run", "--output", "study"))
+        "study/study.json", (("report", "study"), ("study", COPYING, "--quick", "--dry-run", "--output", "study"))
     ),
     Reading("study/*/results/*.json", (("report", "study"),), weight=5),
     Reading("pruned/results/*.json", (("report", "pruned"),)),

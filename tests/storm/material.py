@@ -13,8 +13,7 @@ from .launch import run
 
 
 TESTS = Path(__file__).parent.parent
-OWN_TASK = TESTS / "own_task" / "copying.py"
-COPYING = str(OWN_TASK.with_suffix(".yaml"))
+COPYING = str(TESTS / "own_task" / "copying.py")
 SECONDS = 240.0  # for any one command of the preparation
 
 FEW_STEPS = ("training.steps=12", "training.evaluate_every=3", "training.checkpoint_every=3", "training.batch_size=16")
@@ -66,12 +65,12 @@ VERBS = (
     Verb("push --local, data", ("push", "data", "--repo-id", "alice/sums", "--local", "out"), ("data",), weight=8),
     Verb(
         "extrapolate",
-        ("extrapolate", "--task", "copying", "--output", "out", "--quick", "--rows", "10", "--workers", "1"),
+        ("extrapolate", "--task", COPYING, "--output", "out", "--quick", "--rows", "10", "--workers", "1"),
         weight=3,
         kills=(2, 3),
         limit=240.0,
     ),
-    Verb("study", ("study", "copying", "--output", "out", "--quick", "--workers", "2"), kills=(8, 10), limit=400.0),
+    Verb("study", ("study", COPYING, "--output", "out", "--quick", "--workers", "2"), kills=(8, 10), limit=400.0),
 )
 
 
@@ -111,13 +110,13 @@ def environment() -> dict[str, str]:
         "HTTP_PROXY": closed,
         "HTTPS_PROXY": closed,
         "NO_PROXY": "127.0.0.1,localhost",
-        "HEADCOUNT_TASKS": str(OWN_TASK),
     }
 
 
 def places(work: Path) -> dict[str, str]:
     """Where libraries keep what they download and remember: not at home."""
-    return {"HF_HOME": str(work / "hf"), "MPLCONFIGDIR": str(work / "matplotlib"), "TMPDIR": str(work / "tmp")}
+    kept = {"HF_HOME": "hf", "MPLCONFIGDIR": "matplotlib", "TMPDIR": "tmp", "XDG_STATE_HOME": "state"}
+    return {name: str(work / folder) for name, folder in kept.items()}
 
 
 def prepare(work: Path, verbs: tuple[Verb, ...], say: Callable[[str], None]) -> Material:

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from headcount.trainers.hub import QUESTION, TRANSFER, fetch, transfer_limit
+from headcount.data_builders.hub import QUESTION, TRANSFER, fetch, transfer_limit
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def limits(monkeypatch):
         found.append(seconds)
         return call()
 
-    monkeypatch.setattr("headcount.trainers.hub.within", within)
+    monkeypatch.setattr("headcount.data_builders.hub.within", within)
     return found
 
 
