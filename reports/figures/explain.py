@@ -130,7 +130,9 @@ def draw_seeds(rows: Rows) -> Figure | None:
             row = only(found, variable=name, run=run)
             if row is not None:
                 _dots(axis, [line], [row], groups.get(run, 1) - 1, "")
-                axis.text(100 * row["value"], line - 0.22, _short(row["site"]), fontsize=6, ha="right")
+                first, *others = _short(row["site"]).split(", ")
+                label = f"{first} +{len(others)}" if others else first
+                axis.text(100 * row["value"], line - 0.22, label, fontsize=6, ha="right")
         axis.set_yticks(range(len(runs)), [f"{run} (group {groups.get(run, 1)})" for run in runs], fontsize=7.5)
         axis.set_xlim(0, 104)
         axis.set_ylim(len(runs) - 0.5, -0.6)
