@@ -23,7 +23,8 @@ def train(
     """Trains a recipe and leaves a run folder: recipe, checkpoints, metrics, model, evaluation.
 
     Args:
-        recipe: name of a recipe (`headcount ls recipes`), path of a YAML file, or a `Recipe`.
+        recipe: name of a recipe (`headcount ls recipes`), path of a YAML file or of a Python file with a task, which
+            is run, or a `Recipe`.
         output: folder for the run.
         seed: of the run; default: the recipe's.
         settings: KEY=VALUE, such as `"training.batch_size=128"`.
