@@ -110,7 +110,8 @@ def _arguments(source: Source, path: Path) -> dict[str, Any]:
     if len(endings) != 1:
         held = "no table" if not endings else f"tables of different kinds ({', '.join(endings)})"
         raise ValueError(f"{path} holds {held}; expected files ending in one of {ENDINGS}.")
-    (reader, ending), options = endings.popitem(), {}
+    reader, ending = endings.popitem()
+    options: dict[str, Any] = {}
     if reader == "csv":  # cells as they are written: 007 is a text, and so is NA
         options = {"converters": {source.input: str, source.answer: str}, "encoding": "utf-8-sig"}
         options["na_filter"] = False
