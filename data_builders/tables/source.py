@@ -110,10 +110,11 @@ def _arguments(source: Source, path: Path) -> dict[str, Any]:
     if len(endings) != 1:
         held = "no table" if not endings else f"tables of different kinds ({', '.join(endings)})"
         raise ValueError(f"{path} holds {held}; expected files ending in one of {ENDINGS}.")
-    (reader, ending), options = endings.popitem(), {}
+    options: dict[str, Any] = {}
+    reader, ending = endings.popitem()
     if reader == "csv":  # cells as they are written: 007 is a text, and so is NA
-        options = {"converters": {source.input: str, source.answer: str}, "encoding": "utf-8-sig"}
-        options["na_filter"] = False
+        as_text = {source.input: str, source.answer: str}
+        options = {"converters": as_text, "na_filter": False, "encoding": "utf-8-sig"}
         options |= {"sep": "\t"} if ending == ".tsv" else {}
     where = {"data_files": str(path)} if path.is_file() else {"data_dir": str(path)}
     return {"path": reader, **where, **options}

@@ -66,7 +66,7 @@ class TableCorpus(Corpus[TablePairs]):
         yield self.task.encoded(split)
 
     @cached_property
-    def held_out_keys(self) -> KeySet:  # type: ignore[override]
+    def held_out_keys(self) -> KeySet:
         keys = KeySet()
         for split in ("validation", "test"):
             keys.add(np.unique(self.keys(self.problems(split))))
