@@ -157,7 +157,7 @@ class HeadcountAttention(nn.Module):
         """What each head reads, (B, H, Q, D), and, if asked for, the maps (B, H, Q, K).
 
         Cross-attention takes the encoder's states, or its own `keys_and_values` of them if they are known already.
-        With `blocks` queries read block by block, and nothing as large as all scores is ever held; maps would be.
+        With `blocks`, from the last queries to the first, nothing as large as all scores is ever held; maps would be.
         """
         batch, queries = hidden_states.shape[:2]
         is_cross = encoder_hidden_states is not None
@@ -210,7 +210,7 @@ class HeadcountAttention(nn.Module):
         ]
         if blocks is None:
             return read[0]
-        return torch.cat([attn_output for attn_output, _ in read], dim=2), None
+        return torch.cat([attn_output for attn_output, _ in reversed(read)], dim=2), None
 
     def _read(
         self,

@@ -106,13 +106,16 @@ class ScoreTerms:
 
 @dataclass
 class QueryBlocks:
-    """Some queries at a time, the keys that they may see, and their terms, which are made anew for every layer."""
+    """Some queries at a time, the keys that they may see, and their terms, which are made anew for every layer.
+
+    The last queries come first: in causal attention they see the most keys, and what they leave has room for the rest.
+    """
 
     terms: ScoreTerms
     size: int
 
     def __iter__(self) -> Iterator[Block]:
-        for start in range(0, self.terms.query_slots.shape[0], self.size):
+        for start in reversed(range(0, self.terms.query_slots.shape[0], self.size)):
             queries = slice(start, start + self.size)
             keys = self.terms.reach(queries)
             yield queries, keys, self.terms.of(queries, keys)

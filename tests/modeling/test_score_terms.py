@@ -72,3 +72,29 @@ def test_windows_pruned_heads_and_masks_of_four_axes_work_in_blocks(encoding, ar
     inputs["attention_mask"] = torch.rand(3, 4, 9, 9) < 0.7
     torch.testing.assert_close(*both_ways(model, inputs, small_blocks), atol=1e-5, rtol=1e-5)
     assert small_blocks
+
+
+LONG_PASS = """
+import resource, torch
+from headcount import HeadcountConfig, HeadcountForCausalLM
+
+config = HeadcountConfig(architecture="decoder", hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
+    intermediate_size=16, position_embedding_type="relative_bias", relative_position_range=6)
+model = HeadcountForCausalLM(config).eval()
+model.set_attn_implementation("{attention}")
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+tokens = torch.randint(3, 13, (1, {tokens}))
+before = peak()
+with torch.no_grad():
+    past = model(tokens).past_key_values
+    assert model(tokens[:, :1], past_key_values=past).logits.isfinite().all()
+print(peak() - before)
+"""
+
+
+@pytest.mark.parametrize("attention", ATTENTION_FUNCTIONS)
+def test_a_prompt_that_was_too_long_for_4_gb_takes_300_mb(attention):
+    """The prompt of two numbers of 4,800 digits: whole, its bias alone would take 1.5 GB."""
+    script = LONG_PASS.format(attention=attention, tokens=2 * 4800 + 3)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 300
