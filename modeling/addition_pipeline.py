@@ -5,7 +5,6 @@ model write its answer greedily, and turns that into a number. The sum is never 
 model is a wrong answer of the pipeline.
 """
 
-import math
 import re
 from typing import Any
 
@@ -17,8 +16,6 @@ from .position_schemes import no_room, positions_needed
 
 TASK = "integer-addition"
 PROBLEM = re.compile(r"\s*([0-9]+)\s*\+\s*([0-9]+)\s*=?\s*")
-MOST_BYTES = 4 * 2**30  # of the attention of one prompt
-BYTES_PER_SCORE = 12  # of score, position bias and mask together, as measured
 
 
 def shown(problem: Any) -> str:
@@ -34,8 +31,8 @@ class AdditionPipeline(Pipeline):
         pipe("374+814")  # '1188'
         pipe(["1+1", "702 + 297"], batch_size=2)  # ['2', '999']
 
-    A model that was trained on mixed lengths takes numbers of any length that fits into memory (about 4,700 digits
-    with four heads); whether its answer is right at that length is another matter: see its card.
+    A model that was trained on mixed lengths takes numbers of any length, in memory that grows with the length alone;
+    whether its answer is right at that length is another matter: see its card.
 
     What the model writes is given back without leading zeros, most significant digit first, whatever the order in
     which the model writes. If it is not a number at all, it is given back as it is.
@@ -91,13 +88,6 @@ class AdditionPipeline(Pipeline):
 
     def _check_length(self, problem: str, prompt_tokens: int, answer_tokens: int) -> None:
         config = self.model.config
-        # Before a digit of the answer is written, every token of the prompt looks at every other one.
-        most_tokens = math.isqrt(MOST_BYTES // (BYTES_PER_SCORE * config.num_attention_heads))
-        if prompt_tokens > most_tokens:
-            raise ValueError(
-                f"{shown(problem)} is too long: its {prompt_tokens:,} tokens would take more than "
-                f"{MOST_BYTES // 2**30} GB of memory; expected numbers of at most {(most_tokens - 3) // 2:,} digits."
-            )
         # What is written last is not read again.
         answer_read = answer_tokens if config.is_encoder_decoder else prompt_tokens + answer_tokens - 1
         tokens, longest_number = max(prompt_tokens, answer_read), answer_tokens - 1

@@ -11,7 +11,7 @@ Shapes: B batch, Q queries, K keys, H heads (those not pruned), G groups of head
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -21,6 +21,11 @@ from transformers.cache_utils import Cache, EncoderDecoderCache
 from ..configuration.configuration_headcount import HeadcountConfig
 from .normalizers import Softmax
 from .position_encodings import PositionEncoding
+
+
+# Some of the queries, the keys that they may see, and their `attention_mask` and `score_factor`.
+Block = tuple[slice, slice, dict[str, Tensor | None]]
+EVERY = slice(None)
 
 
 def eager_attention(
@@ -152,11 +157,13 @@ class HeadcountAttention(nn.Module):
         encoder_hidden_states: Tensor | None = None,
         keys_and_values: tuple[Tensor, Tensor] | None = None,
         past_key_values: Cache | None = None,
+        blocks: Iterable[Block] | None = None,
         output_attentions: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """What each head reads, (B, H, Q, D), and, if asked for, the maps (B, H, Q, K).
 
         Cross-attention takes the encoder's states, or its own `keys_and_values` of them if they are known already.
+        With `blocks`, from the last queries to the first, nothing as large as all scores is ever held; maps would be.
         """
         batch, queries = hidden_states.shape[:2]
         is_cross = encoder_hidden_states is not None
@@ -185,6 +192,48 @@ class HeadcountAttention(nn.Module):
             maps = hidden_states.new_zeros(batch, 0, queries, k_ids.shape[-1]) if output_attentions else None
             return query, maps
 
+        if blocks is not None and output_attentions:
+            raise ValueError(
+                "output_attentions=True asks for maps, which blocks do not keep; expected one of the two."
+            )
+        gates = None if head_mask is None else self._pick_heads(head_mask)
+        everything: Block = (EVERY, EVERY, {"attention_mask": attention_mask, "score_factor": score_factor})
+        read = [
+            self._read(
+                query[:, :, some],
+                key[:, :, seen],
+                value[:, :, seen],
+                position_encoding,
+                normalizer,
+                q_ids[:, some],
+                k_ids[:, seen],
+                head_mask=gates,
+                is_causal=is_causal,
+                output_attentions=output_attentions,
+                **terms,
+            )
+            for some, seen, terms in ([everything] if blocks is None else blocks)
+        ]
+        if blocks is None:
+            return read[0]
+        return torch.cat([attn_output for attn_output, _ in reversed(read)], dim=2), None
+
+    def _read(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        position_encoding: PositionEncoding,
+        normalizer: Softmax,
+        q_ids: Tensor,
+        k_ids: Tensor,
+        attention_mask: Tensor | None,
+        score_factor: Tensor | None,
+        head_mask: Tensor | None,
+        is_causal: bool,
+        output_attentions: bool,
+    ) -> tuple[Tensor, Tensor | None]:
+        """What queries read from keys and values, (B, H, Q, D), and, if asked for, the maps (B, H, Q, K)."""
         if score_factor is not None:
             per_head = score_factor.ndim == 4 and score_factor.shape[1] > 1
             query = query * (self._pick_heads(score_factor) if per_head else score_factor)
@@ -201,7 +250,7 @@ class HeadcountAttention(nn.Module):
             self._for_each_head(value),
             normalizer,
             attention_mask=attention_mask,
-            head_mask=None if head_mask is None else self._pick_heads(head_mask),
+            head_mask=head_mask,
             scaling=1 / math.sqrt(self.head_dim),
             dropout=self.config.attention_dropout if self.training else 0.0,
             is_causal=is_causal,

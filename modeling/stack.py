@@ -11,15 +11,15 @@ from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 from transformers.utils import ModelOutput, can_return_tuple
 
 from ..configuration.configuration_headcount import HeadcountConfig
-from .attention import merge_bias_and_mask
 from .embeddings import EMBEDDINGS
 from .heads import expand_head_mask
 from .layers import HeadcountLayer, make_dropout
-from .masking import as_padding, visible_keys, whole_mask, without_effect
-from .normalizers import NORMALIZERS, Softmax
+from .masking import as_padding, whole_mask, without_effect
+from .normalizers import NORMALIZERS
 from .norms import NORMS
 from .position_encodings import POSITION_ENCODINGS, PositionEncoding
 from .position_schemes import POSITION_SCHEMES
+from .score_terms import ScoreTerms
 
 
 @dataclass
@@ -94,6 +94,7 @@ class HeadcountStack(nn.Module):
             encoder_attention_mask,
             encoder_position_ids,
             past_key_values,
+            may_divide=not (output_attentions or torch.is_grad_enabled() or torch.compiler.is_compiling()),
         )
 
         own_mask = "decoder_head_mask" if self.has_cross_attention else "head_mask"
@@ -135,8 +136,12 @@ class HeadcountStack(nn.Module):
         encoder_attention_mask: Tensor | None = None,
         encoder_position_ids: Tensor | None = None,
         past_key_values: Cache | None = None,
+        may_divide: bool = False,
     ) -> tuple[Tensor, Tensor, dict, dict | None]:
-        """What the first layer reads (B, Q, E), the ids of the tokens, and what all layers' attention shares."""
+        """What the first layer reads (B, Q, E), the ids of the tokens, and what all layers' attention shares.
+
+        With `may_divide` long sequences are attended to in blocks of queries, for which no maps or gradients are kept.
+        """
         self._check_inputs(input_ids, inputs_embeds, encoder_hidden_states)
         hidden_states = inputs_embeds if input_ids is None else self._embed(input_ids)
         assert hidden_states is not None  # one of the two was given
@@ -151,24 +156,22 @@ class HeadcountStack(nn.Module):
             attention_mask = as_padding(whole.expand(batch, -1, -1, -1))
         attention_mask = self._check_padding(name, attention_mask, batch, queries, past, num_keys)
         q_ids, k_ids = self._position_ids(input_ids, attention_mask, position_ids, batch, query_slots, past, num_keys)
-        window = self.config.attention_window
-        jitter = self._draw_jitter(hidden_states)
-        padding = None if without_effect(attention_mask) else attention_mask
-        plain = padding is None and window is None and whole is None
-        if plain and self.causal and queries == num_keys and not self.position_encoding.uses_bias():
-            seen = query_slots[None, None, :, None] + 1
-            self_attn_inputs = self._attention_inputs(
-                self.position_encoding, self.normalizer, q_ids, k_ids, None, seen, jitter, hidden_states.dtype
-            )
-            self_attn_inputs["is_causal"] = True  # the kernel needs no mask for this
-        else:
-            newest = queries == 1 and isinstance(past, int) and past + 1 == num_keys  # it sees all keys
-            visible = whole
-            if whole is None:
-                visible = visible_keys(padding, query_slots, num_keys, self.causal and not newest, window)
-            self_attn_inputs = self._attention_inputs(
-                self.position_encoding, self.normalizer, q_ids, k_ids, visible, num_keys, jitter, hidden_states.dtype
-            )
+        jitter, dtype = self._draw_jitter(hidden_states), hidden_states.dtype
+        how = batch, self.config.num_attention_heads, self.config._attn_implementation, may_divide
+        newest = queries == 1 and isinstance(past, int) and past + 1 == num_keys  # it sees all keys
+        self_attn_inputs = ScoreTerms(
+            self.position_encoding,
+            self.normalizer,
+            q_ids,
+            k_ids,
+            query_slots,
+            padding=None if without_effect(attention_mask) else attention_mask,
+            causal=self.causal and not newest,
+            dtype=dtype,
+            window=self.config.attention_window,
+            whole=whole,
+            jitter=jitter,
+        ).inputs(*how)
         cross_attn_inputs = None
         if self.cross_position_encoding is not None and self.cross_normalizer is not None:
             assert encoder_hidden_states is not None  # `_check_inputs` asks for them
@@ -176,19 +179,17 @@ class HeadcountStack(nn.Module):
             encoder_attention_mask = self._check_padding(
                 "attention_mask", as_padding(encoder_attention_mask), batch, encoder_keys, 0, encoder_keys
             )
-            encoder_ids = self._encoder_ids(encoder_position_ids, encoder_hidden_states)
-            padding = None if without_effect(encoder_attention_mask) else encoder_attention_mask
-            visible = visible_keys(padding, query_slots, encoder_keys, causal=False, window=None)
-            cross_attn_inputs = self._attention_inputs(
+            cross_attn_inputs = ScoreTerms(
                 self.cross_position_encoding,
                 self.cross_normalizer,
                 q_ids,
-                encoder_ids,
-                visible,
-                encoder_keys,
-                jitter,
-                hidden_states.dtype,
-            )
+                self._encoder_ids(encoder_position_ids, encoder_hidden_states),
+                query_slots,
+                padding=None if without_effect(encoder_attention_mask) else encoder_attention_mask,
+                causal=False,
+                dtype=dtype,
+                jitter=jitter,
+            ).inputs(*how)
         hidden_states = self.dropout(self.position_encoding.embed(hidden_states, q_ids))
         return hidden_states, q_ids, self_attn_inputs, cross_attn_inputs
 
@@ -305,49 +306,6 @@ class HeadcountStack(nn.Module):
         alike, common, *each = torch.rand(2 + heads, device=hidden_states.device)
         drawn = torch.where(alike < 0.5, common, torch.stack(each))
         return (low + (1 - low) * drawn)[None, :, None, None]
-
-    def _attention_inputs(
-        self,
-        encoding: PositionEncoding,
-        normalizer: Softmax,
-        q_ids: Tensor,
-        k_ids: Tensor,
-        visible: Tensor | None,
-        num_keys: int | Tensor,
-        jitter: Tensor | None,
-        dtype: torch.dtype,
-    ) -> dict:
-        """What all layers of this stack share, for one kind of attention.
-
-        `num_keys` is how many keys a query sees where there is no mask: a number, or one per query (1, 1, Q, 1).
-        """
-        bias = None
-        if encoding.uses_bias() and not encoding.bias_needs_query:
-            bias = encoding.bias(None, q_ids, k_ids)
-
-        def count() -> Tensor:
-            shown = None if bias is None else bias != float("-inf")  # an encoding may hide keys from a head
-            seen = visible if shown is None else shown if visible is None else visible & shown
-            if seen is None:
-                return torch.as_tensor(num_keys, device=q_ids.device)
-            return seen.sum(dim=-1, keepdim=True)
-
-        factor = normalizer.factor(count)
-        if jitter is not None:
-            factor = jitter if factor is None else factor * jitter
-        if bias is not None:
-            if factor is not None:  # -inf * log(1) would be NaN
-                hidden = bias == float("-inf")
-                bias = (bias.masked_fill(hidden, 0.0) * factor).masked_fill(hidden, float("-inf"))
-            bias = bias.to(dtype)
-        return {
-            "position_encoding": encoding,
-            "normalizer": normalizer,
-            "q_ids": q_ids,
-            "k_ids": k_ids,
-            "attention_mask": merge_bias_and_mask(bias, visible),
-            "score_factor": None if factor is None else factor.to(dtype),
-        }
 
     def _gates(self, mask: Tensor | None, name: str, hidden_states: Tensor) -> list[Tensor | None]:
         """One gate tensor (B or 1, H, 1, 1) per layer."""

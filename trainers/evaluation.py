@@ -29,17 +29,15 @@ from .training_data import style_of
 
 
 TOKENS_PER_BATCH = 16_384
-CELLS_PER_BATCH = 2**24  # of the attention maps
 MOST_SHOWN = 20  # wrong answers of a split
 
 
 def slices(count: int, width: int, shared: bool = False) -> Iterator[slice]:
-    """Parts of `count` rows, each of `width` tokens, that fit into memory.
+    """Parts of `count` rows, each of `width` tokens, that fit into memory. Attention bounds its own: see `ScoreTerms`.
 
-    `shared`: all rows have the same position ids, and so one position bias, which takes most of the memory.
+    `shared`: all rows have the same position ids, and so one position bias, which then costs less per row.
     """
-    tokens, cells = (4 * TOKENS_PER_BATCH, 16 * CELLS_PER_BATCH) if shared else (TOKENS_PER_BATCH, CELLS_PER_BATCH)
-    size = max(1, min(tokens // width, cells // width**2))
+    size = max(1, (4 if shared else 1) * TOKENS_PER_BATCH // width)
     return (slice(start, start + size) for start in range(0, count, size))
 
 

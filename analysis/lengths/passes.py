@@ -18,10 +18,6 @@ from ...data_builders.vocabulary import IGNORED
 from ...trainers.evaluation import slices
 
 
-TOKENS_PER_BATCH = 16_384
-CELLS_PER_BATCH = 2**26  # of an attention map; what is shared by the rows, such as a bias, is made once per batch
-
-
 @torch.inference_mode()
 def answer_margin(model: Any, rows: dict[str, Tensor]) -> NDArray[np.float32]:
     """(N,): the smallest margin of each answer, right token minus best wrong one, by a decoder or encoder-decoder.
@@ -53,10 +49,9 @@ def label_margin(model: Any, rows: dict[str, Tensor], position_ids: Tensor | Non
     """(N,): logit of class 1 minus logit of class 0; positive: the model says class 1."""
     inputs = {name: values for name, values in rows.items() if name != "labels"}
     count, width = inputs["input_ids"].shape
-    size = max(1, min(TOKENS_PER_BATCH // width, CELLS_PER_BATCH // width**2))
     logits = []
-    for start in range(0, count, size):
-        batch = {name: values[start : start + size].to(model.device) for name, values in inputs.items()}
+    for part in slices(count, width):
+        batch = {name: values[part].to(model.device) for name, values in inputs.items()}
         logits.append(model(**batch, position_ids=position_ids).logits.float().cpu())
     both = torch.cat(logits)
     return (both[:, 1] - both[:, 0]).numpy()

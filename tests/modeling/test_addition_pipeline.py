@@ -89,19 +89,16 @@ def test_numbers_that_are_too_long_are_refused():
     assert isinstance(make_pipe("decoder", position_embedding_type="rotary")("1" * 30 + "+2"), str)
 
 
-def test_a_model_of_mixed_lengths_takes_any_length_that_fits_into_memory(caplog):
+def test_a_model_of_mixed_lengths_takes_any_length(caplog):
     options = {"align_operands": True, "position_scheme": "coupled", "position_embedding_type": "relative_bias"}
     pipe = make_pipe("decoder", num_attention_heads=4, **options)
     prompt = pipe.preprocess("5" * 200 + "+" + "7" * 180)
     assert prompt["input_ids"].shape[1] == 2 * 200 + 3 and int(prompt["answer_tokens"]) == 202
     assert isinstance(pipe("5" * 200 + "+" + "7" * 180), str)
     assert "maximum length" not in caplog.text  # there is none
-    with pytest.raises(
-        ValueError, match=r"more than 4 GB of memory; expected numbers of at most 4,728 digits"
-    ) as raised:
-        pipe("1" * 5000 + "+1")
+    with pytest.raises(ValueError, match="is not an addition") as raised:
+        pipe("1" * 5000 + "-1")
     assert len(str(raised.value)) < 250  # the number itself is not recited
-    pipe.preprocess("1" * 4728 + "+1")
 
 
 @pytest.mark.parametrize("scheme", ["coupled", "abacus"])
