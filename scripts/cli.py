@@ -13,7 +13,7 @@ import typer
 from .. import __version__
 from ..records.memory import keep_freed_memory
 from ..records.stopping import INTERRUPTED, end_with_parent, stoppable, was_interrupted
-from . import data, env, evaluate, explain, extrapolate, heads, ls, patch, prune, push, report, study, train
+from . import board, data, env, evaluate, explain, extrapolate, heads, ls, patch, prune, push, report, study, train
 from .system_errors import is_of_the_system, sentence_for
 
 
@@ -25,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-MODULES = (data, env, evaluate, explain, extrapolate, heads, ls, patch, prune, push, report, study, train)
+MODULES = (board, data, env, evaluate, explain, extrapolate, heads, ls, patch, prune, push, report, study, train)
 
 
 def saying_how_to_go_on(module: ModuleType) -> Callable[..., None]:

@@ -84,7 +84,11 @@ def test_rows_say_what_was_measured(study):
     assert {row["metric"] for row in rows(folder, "dilution")} >= {"entropy_share", "neighbour_weight", "margin"}
     for name in ("lengths", "dilution", "shifts", "neighbour", "summary", "positions", "mathematics"):
         assert {(row["study"], row["task"]) for row in rows(folder, name)} == {(name, "sortedness")}
-    assert json.loads((folder / "extrapolate.json").read_text()) == {"task": "sortedness"}
+    note = json.loads((folder / "extrapolate.json").read_text())
+    ((command, seconds),) = note["commands"].items()
+    assert note["task"] == "sortedness" and seconds > 0
+    assert command.startswith("headcount extrapolate --task sortedness --output study --set training.steps=30")
+    assert "--encodings learned,none+causal --poolings mean --seeds 0 --lengths 8,16,32 --rows 10" in command
 
 
 def test_summary_and_figures_are_there(study):
