@@ -24,7 +24,7 @@ from .tables.board import (
     variants_of_task,
 )
 from .tables.table import Table
-from .wording import listed
+from .wording import counted, listed
 
 
 TITLE = "# The board: who generalises how far"
@@ -130,17 +130,18 @@ def task_part(task: Task, rows: Rows) -> str:
 
 
 def how_it_was_made(rows: Rows) -> str:
+    """What training cost, and the commands as far as their studies have noted them."""
     commands = list(dict.fromkeys(command for row in rows for command in row["commands"]))
-    seconds = sum(sum(row["seconds"].values()) for row in rows)
-    cells = sum(len(row["seconds"]) for row in rows)
+    costs = [seconds for row in rows for seconds in row["seconds"].values()]
     text = [
         "## How the rows were made",
         "",
-        f"{cells} cells; training them took {seconds / 60:,.0f} minutes of one core in all. The commands, with the "
-        "seconds that each took by the clock, tests included:",
-        "",
-        block("\n".join(commands)),
-        "",
-        "`headcount board` with their folders then wrote this page and its rows.",
+        f"{counted(len(costs), 'cell')}, whose training took {sum(costs):,.0f} seconds of one core in all.",
     ]
+    if commands:
+        text += [
+            "The commands, with the seconds that each took by the clock, tests included:",
+            "",
+            block("\n".join(commands)),
+        ]
     return "\n".join(text)

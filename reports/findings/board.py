@@ -83,8 +83,8 @@ def without_aids(plain: Rows, fitted: Rows) -> str:
         )
     fit = "1 fits its" if len(fitted) == 1 else f"{len(fitted)} fit their"
     return (
-        f"Of {counted(len(plain), 'variant')} with nothing built in, {fit} training lengths on all seeds, and none goes "
-        f"{FAR} times as far."
+        f"Of {counted(len(plain), 'variant')} with nothing built in, {fit} training lengths on all seeds, and none "
+        f"goes {FAR} times as far."
     )
 
 

@@ -65,8 +65,8 @@ def is_open(row: Row) -> bool:
 
 def trained_to(rows: Rows) -> str:
     task = find_task(rows[0]["task"])
-    longest = sorted({row["trained"][1] for row in rows})
-    return f"{', '.join(map(str, longest))} {task.texts.length}"
+    longest = ", ".join(f"{length:,}" for length in sorted({row["trained"][1] for row in rows}))
+    return f"length {longest}" if task.texts.length == "length" else f"{longest} {task.texts.length}"
 
 
 def at_a_glance(rows: Rows) -> Table:
@@ -140,8 +140,8 @@ def variants_of_task(rows: Rows) -> Table:
     kinds = list(dict.fromkeys(kind for row in rows for kind in row["kinds"]))
     note = (
         f"Classes: {', '.join(kinds)}; all of them count. n for every class, length and seed beyond training: at "
-        f"least {min(row['examples'] for row in rows):,}. Then: the next length that was tested, and the lowest share right "
-        "of any class there, on the seed that fails first."
+        f"least {min(row['examples'] for row in rows):,}. Then: the next length that was tested, and the lowest share "
+        "right of any class there, on the seed that fails first."
     )
     return make_table(name_of(task.name), lines, note)
 
