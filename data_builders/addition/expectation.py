@@ -8,8 +8,8 @@ EXPECTATION = Expectation(
         Prediction(
             RASP_L,
             False,
-            "digits of one column would have to be found by arithmetic on indices, which RASP-L does not have, and "
-            "the first digit written depends on all carries; answers in reverse with index hints have a program",
+            "digits of one column would have to be found by arithmetic on indices, which RASP-L does not have; with "
+            "index hints in the text there are programs, and the one for answers in reverse is shorter",
         ),
         Prediction(
             C_RASP,
