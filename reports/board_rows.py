@@ -93,7 +93,7 @@ def board_row(summary: Rows, cells: Rows, commands: Iterable[tuple[str, float]])
     """
     first, seeds = summary[0], [str(seed) for seed in summary[0]["seeds"]]
     failures = {seed: first_failure(summary, seed) for seed in seeds}
-    by_seed = {
+    by_seed: dict[str, Any] = {
         "holds_to": {seed: least(each["holds_to"][seed] for each in summary) for seed in seeds},
         "in_distribution_by_seed": {
             seed: least(each["in_distribution_by_seed"][seed] for each in summary) for seed in seeds

@@ -24,7 +24,8 @@ def draw_board(rows: Rows) -> Figure:
     tasks, columns = by_task(rows), columns_of(rows)
     figure, axis = new_figure(2.8 + 0.95 * len(columns), 2.3 + 0.5 * len(tasks))
     farthest = max([ratio(row) or 1 for row in rows], default=1)
-    scale = LogNorm(1, max(2, 2 ** math.ceil(math.log2(farthest))))
+    doublings = max(1, math.ceil(math.log2(farthest)))
+    scale = LogNorm(1, 2**doublings)
     for line, own in enumerate(tasks.values()):
         for place, column in enumerate(columns):
             found = farthest_of([row for row in own if column_of(row) == column])
@@ -40,7 +41,7 @@ def draw_board(rows: Rows) -> Figure:
     axis.spines[:].set_visible(False)
     colors = matplotlib.cm.ScalarMappable(scale, matplotlib.colormaps[SEQUENTIAL])
     bar = figure.colorbar(colors, ax=axis, shrink=0.8, pad=0.02)
-    ticks = [2**power for power in range(int(math.log2(scale.vmax)) + 1)]
+    ticks = [2**power for power in range(doublings + 1)]
     bar.set_ticks(ticks, labels=[f"{tick} x" for tick in ticks])
     bar.ax.minorticks_off()
     bar.ax.tick_params(labelsize=8)

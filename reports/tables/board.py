@@ -138,10 +138,12 @@ def variants_of_task(rows: Rows) -> Table:
         for row in rows
     ]
     kinds = list(dict.fromkeys(kind for row in rows for kind in row["kinds"]))
+    fewest = min(row["examples"] for row in rows)
+    doubt = f", of which all may be right at an error rate of {percent(3 / fewest, 1)}" if fewest else ""
     note = (
         f"Classes: {', '.join(kinds)}; all of them count. n for every class, length and seed beyond training: at "
-        f"least {min(row['examples'] for row in rows):,}. Then: the next length that was tested, and the lowest share "
-        "right of any class there, on the seed that fails first."
+        f"least {fewest:,}{doubt}. Then: the next length that was tested, and the lowest share right of any class "
+        "there, on the seed that fails first."
     )
     return make_table(name_of(task.name), lines, note)
 

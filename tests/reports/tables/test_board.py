@@ -53,4 +53,7 @@ def test_a_variant_says_how_it_fails_and_what_it_costs(tmp_path):
         "–",
     )
     assert rotary["seconds of one core, by seed"] == "30, 31"
-    assert "at least 200" in table.note and "random, repeated" in table.note
+    assert (
+        "at least 200, of which all may be right at an error rate of 1.5 %" in table.note
+        and "random, repeated" in table.note
+    )
