@@ -10,6 +10,8 @@ from typing import Any
 
 from ..analysis.lengths.cells import AS_IT_STANDS
 from ..analysis.lengths.summary import HOLDS
+from ..data_builders.registry import find_task
+from ..data_builders.tasks import options_of, plain_options
 from ..records.files import read_json
 from ..records.recipe_file import read_recipe
 from ..records.rows import Row, Rows, read_rows, results_path, row, select
@@ -81,7 +83,8 @@ def read_cells(folder: Path) -> Rows:
         first = read_rows(results_path(path, "lengths"))[0]
         about = {name: first[name] for name in ("variant", "pooling", "seed")}
         seconds = read_json(path / PROVENANCE)["cpu_seconds"]
-        found.append({**about, "seconds": seconds, "data": read_recipe(path / RECIPE).get("data") or {}})
+        options = options_of(find_task(first["task"]), read_recipe(path / RECIPE).get("data") or {})
+        found.append({**about, "seconds": seconds, "data": plain_options(options)})
     return found
 
 
