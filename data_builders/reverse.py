@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .card_figures import draw_counts
 from .corpus import Corpus
+from .expectations import C_RASP, RASP_L, Expectation, Prediction
 from .option_checks import check_lengths, check_whole_number
 from .tasks import NOT_A_PLACE, DataCard, LengthStudy, Problems, Relation, Roles, Study, Task, Texts
 from .vocabulary import EOS, Vocabulary, Written
@@ -73,6 +74,21 @@ TEXTS = Texts(
         draw=partial(draw_counts, facts={"length": "letters"}),
         figure="lengths.png",
         figure_text="Share of rows by length",
+    ),
+)
+
+EXPECTATION = Expectation(
+    predictions=(
+        Prediction(
+            RASP_L,
+            None,
+            "copying with repeated tokens, its twin, has no RASP-L program: a letter does not say where it stood",
+        ),
+        Prediction(
+            C_RASP,
+            None,
+            "copying with repeated tokens, its twin, has no program: a whole string is too much to be carried across",
+        ),
     ),
 )
 
@@ -149,6 +165,7 @@ class Reverse(Task[Strings]):
         quick_settings=("training.steps=300",),
         quick_variants=("learned", "rotary"),
     )
+    expectation = EXPECTATION
     study = Study(
         recipes=("reverse",),
         quick_recipe="reverse",

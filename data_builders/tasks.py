@@ -18,6 +18,7 @@ from ..configuration.rules import is_whole_number, nearest
 from ..records.row_kinds import is_flag, is_real, is_text
 from .built_in import BuiltIn, built_in
 from .card_examples import Example, PublishedModel, generic_examples
+from .expectations import Expectation
 from .vocabulary import Vocabulary, Written, assemble, assemble_prompts
 
 
@@ -269,6 +270,7 @@ class Task(Generic[P]):
     last_written: ClassVar[str] = "last token"  # what the token just written is called, where heads are shown by it
     length_study: ClassVar[LengthStudy | None] = None
     study: ClassVar[Study | None] = None
+    expectation: ClassVar[Expectation | None] = None  # what theory and others say about lengths
     origin: Origin | None = None  # of a task of your own: see registry.py
     recipe: Mapping[str, Any] | None = None  # of the same: the `RECIPE` of its file
 

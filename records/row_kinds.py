@@ -56,8 +56,8 @@ TEXTS = (
     "searched searched_under source stage statement subject target twin variant"
 )
 COUNTS = (
-    "agreeing bytes directions disagree example finetune_steps labels layers learned map_starts_at of parameters pool "
-    "position random_sets rank resumed_at seed settings shift size steps"
+    "agreeing bytes directions disagree example examples finetune_steps labels layers learned map_starts_at of "
+    "parameters pool position random_sets rank resumed_at seed settings shift size steps tested_to"
 )
 NUMBERS = (
     "by_chance examples_per_second goal majority_class_rate p_holm p_value regret relative_speed tolerance "
@@ -83,7 +83,8 @@ KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("true_negative_rate", "true_positive_rate"), (is_or_none(is_real), "a number or null")),
     **dict.fromkeys(("map", "cosine", "table"), (is_figures, "rows of numbers")),
     **dict.fromkeys(
-        ("keys", "queries", "built_in", "flags", "nodes", "edges", "lines"), (list_of(is_text), "a list of texts")
+        ("keys", "queries", "built_in", "flags", "nodes", "edges", "lines", "kinds", "commands"),
+        (list_of(is_text), "a list of texts"),
     ),
     **dict.fromkeys(("distance", "lengths", "seeds"), (list_of(is_whole_number), "a list of whole numbers")),
     "trained": (lambda value: list_of(is_whole_number)(value) and len(value) == 2, "[shortest, longest]"),
@@ -94,6 +95,9 @@ KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "variable": (is_or_none(is_text), "a name or null"),
     "class_is_certain": (is_or_none(is_flag), "true, false or null"),
     "difference": (lambda value: is_whole_number(value) or is_text(value), "a whole number or a name"),
+    "data": (lambda value: isinstance(value, dict), "options of the data"),
+    "fails_at": (dict_of(is_or_none(is_whole_number)), "lengths by seed"),
+    "fails_with": (dict_of(is_or_none(is_real)), "numbers by seed"),
     "entropy_share": (is_or_none(is_real), "a number or null"),
     "heads": (list_of(lambda head: is_whole_number(head) or is_text(head)), "a list of heads"),
     "holds_to": (dict_of(is_or_none(is_whole_number)), "lengths by seed"),

@@ -14,6 +14,7 @@ from .. import __version__
 from ..records.memory import keep_freed_memory
 from ..records.stopping import INTERRUPTED, end_with_parent, stoppable, was_interrupted
 from . import (
+    board,
     data,
     env,
     evaluate,
@@ -41,7 +42,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-MODULES = (data, env, evaluate, explain, extrapolate, heads, ls, patch, prune, push, report, study, train, trust)
+MODULES = (
+    board,
+    data,
+    env,
+    evaluate,
+    explain,
+    extrapolate,
+    heads,
+    ls,
+    patch,
+    prune,
+    push,
+    report,
+    study,
+    train,
+    trust,
+)
 
 
 def saying_how_to_go_on(module: ModuleType) -> Callable[..., None]:

@@ -1,12 +1,14 @@
 """The study of lengths, for any task: how far each variant of a model holds beyond its training lengths, and why.
 
-DIR/extrapolate.json  which task it is of
+DIR/extrapolate.json  which task it is of, and the commands that made it, with the seconds that they took
 DIR/cells/NAME/       the run folder of a cell, with the rows of its analyses in results/
 DIR/logs/*.log        what the processes said
 DIR/results/*.json    the rows of all cells that are there, and the summary
 """
 
+import shlex
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +27,7 @@ from .analyses import LENGTH_ANALYSES
 from .asked import Asked, read_asked, result_names
 from .cells import Cell, check_name, length_study_of, make_cells
 from .measure import check_lengths
-from .pool import Progress, cell_folder, run_cells
+from .pool import Outcome, Progress, cell_folder, run_cells
 from .positions.mathematics import check_mathematics
 from .positions.tables import position_rows
 from .summary import summarize
@@ -44,6 +46,7 @@ class Plan:
     asked: Asked
     overwrite: bool = False
     refused: dict[str, str] = field(default_factory=dict)  # variant -> why
+    command: str = ""  # that asks for it
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,21 @@ def plan_study(
     chosen = tuple(kind for kind in found.classes if kinds is None or kind in kinds)
     asked = Asked(tuple(sorted(set(lengths))), chosen, rows)
     possible, refused = possible_cells(found, make_cells(found, quick=quick, **cells), asked, output, overwrite)
-    return Plan(found, output, possible, asked, overwrite, refused)
+    command = command_of(found, output, {**cells, "lengths": lengths, "kinds": kinds, "rows": rows, "quick": quick})
+    return Plan(found, output, possible, asked, overwrite, refused, command)
+
+
+def command_of(task: Task, output: Path, options: dict[str, Any]) -> str:
+    """What one would type; of the folder, which may be anywhere, the name."""
+    words = ["headcount", "extrapolate", "--task", task.name, "--output", output.absolute().name]
+    for setting in options.pop("settings", ()):
+        words += ["--set", setting]
+    for name, value in options.items():
+        if value is True:
+            words.append(f"--{name}")
+        elif value:
+            words += [f"--{name}", ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)]
+    return shlex.join(words)
 
 
 def check_folder(task: Task, output: Path) -> None:
@@ -194,16 +211,38 @@ def run_plan(plan: Plan, workers: int | None = None, progress: Progress | None =
     """Runs the cells and writes all rows; one process at a time in a folder."""
     with alone_in(plan.output):
         keep_task(plan.task, plan.output)
-        write_json(plan.output / STUDY_FILE, {"task": plan.task.name})
-        if plan.overwrite:  # what was gathered is of cells that are about to go
-            for name in ("results", "figures"):
-                shutil.rmtree(plan.output / name, ignore_errors=True)
-        outcome = run_cells(plan.cells, plan.output, plan.asked, workers, plan.overwrite, progress)
-        rows = gather_rows(plan.output)
-        rows |= conclusions(plan.task, plan.output, rows)
-        for name, found in rows.items():
-            write_rows(plan.output, name, found)
+        before = {} if plan.overwrite else commands_of(plan.output)
+        clock = time.perf_counter()
+        note_command(plan, before, clock)
+        try:
+            outcome, rows = run_and_conclude(plan, workers, progress)
+        finally:  # a command that is stopped has taken its time as well
+            note_command(plan, before, clock)
     return LengthResults(plan.output, rows, outcome.failed)
+
+
+def run_and_conclude(plan: Plan, workers: int | None, progress: Progress | None) -> tuple[Outcome, dict[str, Rows]]:
+    if plan.overwrite:  # what was gathered is of cells that are about to go
+        for name in ("results", "figures"):
+            shutil.rmtree(plan.output / name, ignore_errors=True)
+    outcome = run_cells(plan.cells, plan.output, plan.asked, workers, plan.overwrite, progress)
+    rows = gather_rows(plan.output)
+    rows |= conclusions(plan.task, plan.output, rows)
+    for name, found in rows.items():
+        write_rows(plan.output, name, found)
+    return outcome, rows
+
+
+def commands_of(output: Path) -> dict[str, float]:
+    """Command -> seconds that it took, of a folder in which a study has been made or begun."""
+    path = output / STUDY_FILE
+    return read_json(path).get("commands", {}) if path.exists() else {}
+
+
+def note_command(plan: Plan, before: dict[str, float], clock: float) -> None:
+    """A command that is given again, to go on, takes what it took in all."""
+    took = round(before.get(plan.command, 0.0) + time.perf_counter() - clock, 1)
+    write_json(plan.output / STUDY_FILE, {"task": plan.task.name, "commands": {**before, plan.command: took}})
 
 
 def gather_rows(output: Path) -> dict[str, Rows]:

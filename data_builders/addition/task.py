@@ -19,6 +19,7 @@ from .carry_groups import NINES, name_groups, sample_addition, shorten_one_opera
 from .choices import PROBLEM_CLASSES as CLASS_SENTENCES
 from .columns import AdditionProblems, solve
 from .corpus import AdditionCorpus
+from .expectation import EXPECTATION
 from .long_problems import PROBLEM_CLASSES
 from .options import AdditionOptions
 from .pair_kinds import carry_pairs
@@ -83,6 +84,7 @@ class Addition(Task[AdditionProblems]):
         quick_settings=("training.steps=1000",),
         quick_variants=("whole", "no-jitter"),
     )
+    expectation = EXPECTATION
     study = Study(
         recipes=("addition", "addition-reversed"),
         quick_recipe="addition-tiny",

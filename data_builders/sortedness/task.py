@@ -15,6 +15,7 @@ from ..tasks import NOT_A_PLACE, Contrast, LengthStudy, Study, Task, Variable
 from ..vocabulary import Vocabulary, Written
 from .card_examples import sortedness_examples
 from .corpus import SortednessCorpus, draw_untaken
+from .expectation import EXPECTATION
 from .options import SortednessOptions
 from .sequences import (
     KIND_NAMES,
@@ -90,6 +91,7 @@ class Sortedness(Task[SortednessProblems]):
         quick_settings=("training.steps=800",),
         quick_variants=("sinusoidal", "learned", "none", "alibi_directional", "none+causal", "none+causal+log_n"),
     )
+    expectation = EXPECTATION
     study = Study(
         recipes=("sortedness",),
         quick_recipe="sortedness-tiny",

@@ -47,7 +47,7 @@ def study_table(summary: Rows) -> str:
     chance = f"chance {100 / len(task.labels):.0f}; " if task.labels else ""
     lines = [
         f"{measure} in % by {task.texts.length}, all seeds pooled ({chance}- not measured)",
-        *_aligned(table, 3 if has_pooling else 2),
+        *aligned(table, 3 if has_pooling else 2),
     ]
     built_in = sorted({name for row in shown for name in row["built_in"]})
     return "\n".join([*lines, *([f"built in by hand: {', '.join(built_in)}"] if built_in else [])])
@@ -57,7 +57,7 @@ def _percent(found: dict | None) -> str:
     return "-" if found is None else percent(found["value"], digits=1).removesuffix(" %")
 
 
-def _aligned(table: list[list[str]], names: int) -> list[str]:
+def aligned(table: list[list[str]], names: int) -> list[str]:
     """Columns of equal width, with two blanks between them; words, which begin and end a line, to the left."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     words = {*range(names), len(widths) - 2, len(widths) - 1}

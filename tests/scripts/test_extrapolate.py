@@ -14,6 +14,7 @@ import pytest
 
 import headcount
 from headcount.records.locks import alone_in
+from headcount.reports.board_rows import gather
 from headcount.scripts.cli import run as run_command_line
 
 
@@ -84,7 +85,22 @@ def test_rows_say_what_was_measured(study):
     assert {row["metric"] for row in rows(folder, "dilution")} >= {"entropy_share", "neighbour_weight", "margin"}
     for name in ("lengths", "dilution", "shifts", "neighbour", "summary", "positions", "mathematics"):
         assert {(row["study"], row["task"]) for row in rows(folder, name)} == {(name, "sortedness")}
-    assert json.loads((folder / "extrapolate.json").read_text()) == {"task": "sortedness"}
+    note = json.loads((folder / "extrapolate.json").read_text())
+    ((command, seconds),) = note["commands"].items()
+    assert note["task"] == "sortedness" and seconds > 0
+    assert command.startswith("headcount extrapolate --task sortedness --output study --set training.steps=30")
+    assert "--encodings learned,none+causal --poolings mean --seeds 0 --lengths 8,16,32 --rows 10" in command
+
+
+def test_the_board_reads_what_it_left(study):
+    folder, _ = study
+    found = gather([folder])
+    assert [(row["task"], row["variant"], row["pooling"]) for row in found] == [
+        ("sortedness", "learned", "mean"),
+        ("sortedness", "none+causal", "mean"),
+    ]
+    assert all(row["tested_to"] == 32 and row["examples"] == 10 and row["seconds"]["0"] > 0 for row in found)
+    assert found[0]["data"]["max_length"] == 16 and "--task sortedness" in found[0]["commands"][0]
 
 
 def test_summary_and_figures_are_there(study):
