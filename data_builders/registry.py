@@ -10,12 +10,15 @@ from pathlib import Path
 
 from ..configuration.rules import nearest
 from .addition.task import Addition
+from .copy import Copy
+from .parity import Parity
 from .reverse import Reverse
+from .sorting import Sorting
 from .sortedness.task import Sortedness
 from .tasks import Task
 
 
-TASKS: dict[str, Task] = {task.name: task for task in (Addition(), Sortedness(), Reverse())}
+TASKS: dict[str, Task] = {task.name: task for task in (Addition(), Sortedness(), Reverse(), Copy(), Parity(), Sorting())}
 VARIABLE = "HEADCOUNT_TASKS"  # paths of Python files, separated as in PATH
 
 

@@ -89,11 +89,12 @@ def coupled(
 
     Operands are written most significant digit first. With `answer_order="reversed"` the units of operands and answer
     have id 2, the tens 3, and so on; with "plain" the ids count from the left, and the answer must have one digit
-    more than the operands, which are padded with zeros to one length. Operators and the start of the answer have id 1,
-    bos, eos and padding 0. The alignment of digits is built in by hand; say so next to its results.
+    more than the operands, which are padded with zeros to one length; with "aligned" they count from the left in both.
+    Operators and the start of the answer have id 1, bos, eos and padding 0. What counts as a digit is for the task to
+    say. The alignment is built in by hand; say so next to its results.
 
-        bos 3 7 4 + 8 1 4 = 8 8 1 1
-          0 4 3 2 1 4 3 2 1 2 3 4 5
+        bos 3 7 4 + 8 1 4 = 8 8 1 1     reversed      bos b a n = b a n     aligned
+          0 4 3 2 1 4 3 2 1 2 3 4 5                     0 2 3 4 1 2 3 4
     """
     tokens = _tokens(input_ids, config)
     is_digit = _digits(tokens, config)
@@ -103,11 +104,7 @@ def coupled(
         assert config.answer_start_token_id is not None  # the config insists on it
         in_answer = (tokens == config.answer_start_token_id).cumsum(-1) > 0
     from_left = _place_in_run(is_digit)
-    if config.answer_order == "reversed":
-        from_right = _place_in_run(is_digit.flip(-1)).flip(-1)
-        place = torch.where(in_answer, from_left, from_right)
-    else:
-        place = torch.where(in_answer, from_left, from_left + 1)
+    place = torch.where(in_answer, from_left, PLACES_IN_QUESTION[config.answer_order](is_digit, from_left))
     ids = torch.where(is_digit, FIRST_DIGIT_ID + place, OPERATOR_ID)
     idle = [token for token in (config.pad_token_id, config.bos_token_id, config.eos_token_id) if token is not None]
     is_idle = torch.isin(tokens, torch.tensor(idle, device=tokens.device))
@@ -156,6 +153,14 @@ def _place_in_run(is_digit: Tensor) -> Tensor:
     count = is_digit.long().cumsum(-1)
     before_run = torch.where(is_digit, 0, count).cummax(-1).values
     return (count - before_run - 1).clamp(min=0)
+
+
+# Order of the answer -> the places that digits of the question share with those of the answer, which count from 0.
+PLACES_IN_QUESTION: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "plain": lambda is_digit, from_left: from_left + 1,
+    "reversed": lambda is_digit, from_left: _place_in_run(is_digit.flip(-1)).flip(-1),
+    "aligned": lambda is_digit, from_left: from_left,
+}
 
 
 def _shared(ids: Tensor) -> Tensor:

@@ -1,0 +1,156 @@
+"""Write the values of a sequence in order, equal ones as often as they are there: `7 3 3 9` -> `3 3 7 9`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .card_figures import draw_counts
+from .key_sets import hash_rows
+from .letters import split_purpose
+from .option_checks import check_share
+from .strings import StringCorpus, StringOptions, Strings, StringTask
+from .tasks import DataCard, LengthStudy, Relation, Study, Texts
+from .vocabulary import Vocabulary
+
+
+VALUES = 100
+FEW, NARROW = 3, 10  # different values of a `repeated` sequence, and of a `narrow` one
+ALPHABET = tuple(map(str, range(VALUES)))
+CLASSES = {
+    "random": f"values drawn from all {VALUES}",
+    "repeated": f"values drawn from {FEW} only, so that each has to be written many times",
+    "narrow": f"values drawn from {NARROW} neighbouring ones",
+    "falling": f"values drawn from all {VALUES}, given in falling order",
+}
+
+
+@dataclass(frozen=True)
+class SortingOptions(StringOptions):
+    """`narrow_share`: so many of the sequences have values from 1 to 16 neighbouring ones, so that they come again."""
+
+    narrow_share: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_share("narrow_share", self.narrow_share)
+
+
+class SortingCorpus(StringCorpus):
+    repetitive = ("length", "repeats")
+
+    def keys(self, problems: Strings) -> NDArray[np.uint64]:
+        """The same values in another order are the same problem, so that no test is a shuffled training sequence."""
+        return hash_rows(np.where(problems.real, self.task.solve(problems) + 1, 0))
+
+
+def _trained(options: Mapping) -> str:
+    return f"{options['min_length']} to {options['max_length']} values"
+
+
+TEXTS = Texts(
+    title="Sort a sequence",
+    short_title="Sorting",
+    description="write the values of a sequence in order: 7 3 3 9 -> 3 3 7 9",
+    summary=lambda options: f"A small transformer that writes {_trained(options)} in order, the smallest first.",
+    reads=lambda options: (
+        f"It was trained on sequences of {_trained(options)} from 0 to {VALUES - 1}. Anything else it cannot read."
+    ),
+    length="values",
+    problems="sequences",
+    kinds="sequences",
+    kind_noun="sequences",
+    place="value of the answer",
+    facts={"length": "length", "repeats": "values that come again"},
+    kinds_text="; ".join(f"`{name}`: {says}" for name, says in CLASSES.items()) + ".",
+    data=DataCard(
+        summary="Sequences of integers, and the same integers in order.",
+        method="Values are drawn uniformly, in some of the rows (`narrow_share`) from a narrow range, and may come "
+        "again. No sequence of `train` is in `validation` or `test` in any order, and none is in both of these; the "
+        "classes at longer lengths are drawn by themselves.",
+        limits=f"Values are from 0 to {VALUES - 1}: long sequences have every one of them several times.",
+        columns={
+            "": {
+                "input": "the values",
+                "target": "the values in order",
+                "length": "how many values",
+                "repeats": "`with` or `without` a value that comes again",
+            }
+        },
+        purpose=partial(split_purpose, CLASSES),
+        balance="repeats",
+        balance_text="Rows with and without a value that comes again:",
+        draw=partial(draw_counts, facts={"length": "values"}),
+        figure="lengths.png",
+        figure_text="Share of rows by length",
+    ),
+)
+
+
+class Sorting(StringTask):
+    name = "sorting"
+    options = SortingOptions
+    vocabulary = Vocabulary((*ALPHABET, "="), joiner=" ", answer_mark="=")
+    alphabet = ALPHABET
+    symbol = "value"
+    texts = TEXTS
+    classes = CLASSES
+    hardest = ("repeated", "narrow", "random", "falling")
+    relations = {"source": Relation("the value that is to be written", ("value",), 0, reads="its source")}
+    last_written = "last value"
+    role_letters = {"value": "x", "answer": "y"}
+    length_study = LengthStudy(
+        recipe="sorting-long",
+        lengths=(20, 32, 64, 128, 256),
+        quick_lengths=(20, 32),
+        quick_settings=("training.steps=300",),
+        quick_variants=("whole",),
+    )
+    study = Study(
+        recipes=("sorting",),
+        quick_recipe="sorting",
+        quick_settings=("training.steps=200",),
+        length_options=("--variants", "whole", "--seeds", "0"),
+    )
+
+    def draw(
+        self, options: SortingOptions, rng: np.random.Generator, n: int, width: int, kind: str | None
+    ) -> NDArray[np.int64]:
+        values = rng.integers(0, VALUES, (n, width))
+        if kind == "repeated":
+            chosen = rng.permuted(np.tile(np.arange(VALUES), (n, 1)), axis=1)[:, :FEW]
+            return np.take_along_axis(chosen, values % FEW, axis=1)
+        if kind == "narrow":
+            return rng.integers(0, VALUES - NARROW + 1, (n, 1)) + values % NARROW
+        if kind is None:
+            size = rng.integers(1, 17, (n, 1))
+            start = (rng.random((n, 1)) * (VALUES - size + 1)).astype(np.int64)
+            narrow = start + (rng.random((n, width)) * size).astype(np.int64)
+            return np.where(rng.random((n, 1)) < options.narrow_share, narrow, values)
+        return -np.sort(-values, axis=1) if kind == "falling" else values
+
+    def solve(self, problems: Strings) -> NDArray[np.int64]:
+        """The values in order; what stands after them is no part of the answer."""
+        return np.sort(np.where(problems.real, problems.symbols, VALUES - 1), axis=1)
+
+    def facts(self, problems: Strings) -> dict[str, NDArray]:
+        ordered, real = self.solve(problems), problems.real
+        again = ((ordered[:, 1:] == ordered[:, :-1]) & real[:, 1:]).any(-1)
+        return {"length": problems.length, "repeats": np.where(again, "with", "without")}
+
+    def splits(self, options: SortingOptions) -> SortingCorpus:
+        return SortingCorpus(self, options)
+
+    def places(self, tokens: NDArray, is_question: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Where each value comes in the answer; equal ones in the order in which they are given."""
+        order = np.argsort(np.where(is_question, tokens, self.vocabulary.size), axis=-1, kind="stable")
+        return np.argsort(order, axis=-1, kind="stable")
+
+    def config(self, options: SortingOptions, model: Mapping[str, Any]) -> dict[str, Any]:
+        facts = super().config(options, model)
+        if model.get("embedding_type") == "ordinal":
+            facts["ordinal_token_range"] = [self.vocabulary.first, self.vocabulary.first + VALUES]
+        return facts
