@@ -51,7 +51,7 @@ RULES: dict[str, Rule] = {
     "max_random_offset": at_least(0),
     "digit_token_ids": optional(token_list()),
     "answer_start_token_id": optional(at_least(0)),
-    "answer_order": one_of(("plain", "reversed", "aligned")),
+    "answer_order": one_of(("plain", "reversed", "aligned", "sorted")),
     "operand_digits": optional(at_least(1, MOST_POSITIONS)),
     "align_operands": flag(),
     "attention_normalizer": one_of(NORMALIZERS),

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from .built_in import BuiltIn
 from .card_figures import draw_counts
+from .corpus import Corpus
 from .counterfactuals import ANY_PAIRS
 from .letters import split_purpose
-from .option_checks import check_flag
+from .option_checks import check_flag, check_share
 from .strings import StringCorpus, StringOptions, Strings, StringTask
 from .tasks import NOT_A_PLACE, DataCard, LengthStudy, Relation, Study, Texts, Variable
 from .vocabulary import Vocabulary, Written
@@ -41,6 +42,19 @@ class ParityOptions(StringOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_flag("scratchpad", self.scratchpad)
+
+
+@dataclass(frozen=True)
+class ParityStream:
+    """Strings that are made while training. `uneven_share`: so many of them have a share of ones of their own, any
+    from 0 to 1. Of evenly drawn bits no few say anything about the parity, and a model that has to look at all of them
+    at once finds no slope to go down; strings with few ones, or few zeros, are where it can begin.
+    """
+
+    uneven_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_share("training.uneven_share", self.uneven_share)
 
 
 class ParityCorpus(StringCorpus):
@@ -106,6 +120,7 @@ TEXTS = Texts(
 class Parity(StringTask):
     name = "parity"
     options = ParityOptions
+    stream = ParityStream
     vocabulary = Vocabulary(("0", "1", "="), answer_mark="=")
     alphabet = ("0", "1")
     symbol = "bit"
@@ -143,6 +158,21 @@ class Parity(StringTask):
 
     def draw(self, options: Any, rng: np.random.Generator, n: int, width: int, kind: str | None) -> NDArray[np.int64]:
         return (rng.random((n, width)) < SHARES[kind or "random"]).astype(np.int64)
+
+    def fresh_problems(
+        self,
+        rng: np.random.Generator,
+        n: int,
+        corpus: Corpus[Strings],
+        stream: ParityStream,
+        step: int,
+        steps: int,
+    ) -> Strings:
+        even = super().fresh_problems(rng, n, corpus, stream, step, steps)
+        bits = (rng.random(even.symbols.shape) < rng.random((n, 1))).astype(np.int64)
+        uneven = Strings(bits, even.length)
+        chosen = (rng.random(n) < stream.uneven_share) & ~corpus.is_held_out(uneven)
+        return Strings(np.where(chosen[:, None], uneven.symbols, even.symbols), even.length)
 
     def solve(self, problems: Strings) -> NDArray[np.int64]:
         """(N, L): the parity up to every place; the one at the last place of a string is its parity."""

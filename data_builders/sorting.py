@@ -96,6 +96,7 @@ class Sorting(StringTask):
     vocabulary = Vocabulary((*ALPHABET, "="), joiner=" ", answer_mark="=")
     alphabet = ALPHABET
     symbol = "value"
+    coupled_order = "sorted"
     texts = TEXTS
     classes = CLASSES
     hardest = ("repeated", "narrow", "random", "falling")

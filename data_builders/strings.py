@@ -102,7 +102,7 @@ class StringTask(Task[Strings]):
     options: ClassVar[type] = StringOptions
     alphabet: ClassVar[tuple[str, ...]]
     symbol: ClassVar[str]
-    coupled_order: ClassVar[str] = "aligned"  # or "reversed": from the string's end to its start
+    coupled_order: ClassVar[str] = "aligned"  # see `coupled` in modeling/position_schemes.py
 
     def draw(self, options: Any, rng: np.random.Generator, n: int, width: int, kind: str | None) -> NDArray[np.int64]:
         """(n, width): symbols of a class; None is what training sees."""

@@ -15,7 +15,7 @@ the ids of earlier tokens must not change: their keys are in the cache.
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..configuration.configuration_headcount import HeadcountConfig
 
@@ -89,12 +89,13 @@ def coupled(
 
     Operands are written most significant digit first. With `answer_order="reversed"` the units of operands and answer
     have id 2, the tens 3, and so on; with "plain" the ids count from the left, and the answer must have one digit
-    more than the operands, which are padded with zeros to one length; with "aligned" they count from the left in both.
-    Operators and the start of the answer have id 1, bos, eos and padding 0. What counts as a digit is for the task to
-    say. The alignment is built in by hand; say so next to its results.
+    more than the operands, which are padded with zeros to one length; with "aligned" they count from the left in both;
+    with "sorted" the k-th of equal tokens in the question and the k-th of them in the answer share an id. Operators and
+    the start of the answer have id 1, bos, eos and padding 0. What counts as a digit is for the task to say. The
+    alignment is built in by hand; say so next to its results.
 
-        bos 3 7 4 + 8 1 4 = 8 8 1 1     reversed      bos b a n = b a n     aligned
-          0 4 3 2 1 4 3 2 1 2 3 4 5                     0 2 3 4 1 2 3 4
+        bos 3 7 4 + 8 1 4 = 8 8 1 1   reversed    bos b a n = b a n   aligned    bos 7 3 3 = 3 3 7   sorted
+          0 4 3 2 1 4 3 2 1 2 3 4 5                 0 2 3 4 1 2 3 4                0 2 2 3 1 2 3 2
     """
     tokens = _tokens(input_ids, config)
     is_digit = _digits(tokens, config)
@@ -103,8 +104,7 @@ def coupled(
     else:
         assert config.answer_start_token_id is not None  # the config insists on it
         in_answer = (tokens == config.answer_start_token_id).cumsum(-1) > 0
-    from_left = _place_in_run(is_digit)
-    place = torch.where(in_answer, from_left, PLACES_IN_QUESTION[config.answer_order](is_digit, from_left))
+    place = COUPLED_PLACES[config.answer_order](tokens, is_digit, in_answer)
     ids = torch.where(is_digit, FIRST_DIGIT_ID + place, OPERATOR_ID)
     idle = [token for token in (config.pad_token_id, config.bos_token_id, config.eos_token_id) if token is not None]
     is_idle = torch.isin(tokens, torch.tensor(idle, device=tokens.device))
@@ -155,11 +155,33 @@ def _place_in_run(is_digit: Tensor) -> Tensor:
     return (count - before_run - 1).clamp(min=0)
 
 
-# Order of the answer -> the places that digits of the question share with those of the answer, which count from 0.
-PLACES_IN_QUESTION: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "plain": lambda is_digit, from_left: from_left + 1,
-    "reversed": lambda is_digit, from_left: _place_in_run(is_digit.flip(-1)).flip(-1),
-    "aligned": lambda is_digit, from_left: from_left,
+def _place_from_left(tokens: Tensor, is_digit: Tensor, in_answer: Tensor) -> Tensor:
+    return _place_in_run(is_digit)
+
+
+def _place_after_carry(tokens: Tensor, is_digit: Tensor, in_answer: Tensor) -> Tensor:
+    """From the left, and an answer has one digit more."""
+    return _place_in_run(is_digit) + ~in_answer
+
+
+def _place_from_right(tokens: Tensor, is_digit: Tensor, in_answer: Tensor) -> Tensor:
+    return torch.where(in_answer, _place_in_run(is_digit), _place_in_run(is_digit.flip(-1)).flip(-1))
+
+
+def _place_among_equals(tokens: Tensor, is_digit: Tensor, in_answer: Tensor) -> Tensor:
+    """How many of the same are before a token, in question and answer each for itself: [7 3 3 = 3 3] -> [0 0 1 . 0 1]"""
+    kinds = int(tokens.max()) + 1
+    sides = tokens + kinds * in_answer  # a token of the answer is another one than that of the question
+    count = nn.functional.one_hot(sides, 2 * kinds).cumsum(-2)
+    return count.gather(-1, sides[..., None]).squeeze(-1) - 1
+
+
+# `answer_order` -> places of digits; those of the question and of the answer that belong together have the same.
+COUPLED_PLACES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "plain": _place_after_carry,
+    "reversed": _place_from_right,
+    "aligned": _place_from_left,
+    "sorted": _place_among_equals,
 }
 
 
