@@ -406,6 +406,12 @@ class HeadcountConfig(PreTrainedConfig):
                 "list of the token ids of the digits."
             )
         needs_marker = self.position_scheme == "coupled" and self.architecture != "encoder-decoder"
+        if self.position_scheme == "coupled" and self.answer_order == "sorted" and not needs_marker:
+            raise ValueError(
+                "answer_order='sorted' is not allowed with position_scheme='coupled' and "
+                "architecture='encoder-decoder', whose decoder does not see how many of a value there are; expected "
+                "architecture='decoder'."
+            )
         if needs_marker and self.answer_start_token_id is None:
             raise ValueError(
                 "answer_start_token_id=None is not allowed with position_scheme='coupled' in a single stack; expected "

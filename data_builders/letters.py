@@ -77,8 +77,8 @@ def letter_texts(title: str, short_title: str, description: str, does: str, answ
         kinds_text="; ".join(f"`{name}`: {says}" for name, says in CLASSES.items()) + ".",
         data=DataCard(
             summary=f"Strings of letters, and {answer.replace('the string', 'the same strings')}.",
-            method="Letters are drawn uniformly and may come again. No string of `train` is in `validation` or `test`, "
-            "and none is in both of these; the classes at longer lengths are drawn by themselves.",
+            method="Letters are drawn uniformly and may come again. No string of `train` is in `validation` or "
+            "`test`, and none is in both of these; the classes at longer lengths are drawn by themselves.",
             limits="Strings of one length are as many as 26 to the power of that length: short ones are soon used up.",
             columns={
                 "": {

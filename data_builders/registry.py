@@ -13,12 +13,14 @@ from .addition.task import Addition
 from .copy import Copy
 from .parity import Parity
 from .reverse import Reverse
-from .sorting import Sorting
 from .sortedness.task import Sortedness
+from .sorting import Sorting
 from .tasks import Task
 
 
-TASKS: dict[str, Task] = {task.name: task for task in (Addition(), Sortedness(), Reverse(), Copy(), Parity(), Sorting())}
+TASKS: dict[str, Task] = {
+    task.name: task for task in (Addition(), Sortedness(), Reverse(), Copy(), Parity(), Sorting())
+}
 VARIABLE = "HEADCOUNT_TASKS"  # paths of Python files, separated as in PATH
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .built_in import BuiltIn
 from .card_figures import draw_counts
 from .key_sets import hash_rows
 from .letters import split_purpose
@@ -26,6 +27,11 @@ CLASSES = {
     "narrow": f"values drawn from {NARROW} neighbouring ones",
     "falling": f"values drawn from all {VALUES}, given in falling order",
 }
+COUPLED = BuiltIn(
+    "coupled position ids",
+    "position ids follow the values, and that of a value just written says whether more of its kind are left "
+    "(`coupled`): neither the order of values nor counting is learned, only to look for the next larger id.",
+)
 
 
 @dataclass(frozen=True)
@@ -149,6 +155,13 @@ class Sorting(StringTask):
         """Where each value comes in the answer; equal ones in the order in which they are given."""
         order = np.argsort(np.where(is_question, tokens, self.vocabulary.size), axis=-1, kind="stable")
         return np.argsort(order, axis=-1, kind="stable")
+
+    def built_in(self, config: Mapping[str, Any]) -> list[BuiltIn]:
+        return [COUPLED if found.name == COUPLED.name else found for found in super().built_in(config)]
+
+    def longest_number(self, length: int) -> int:
+        """Coupled ids count values, not places."""
+        return 2 * VALUES + 1
 
     def config(self, options: SortingOptions, model: Mapping[str, Any]) -> dict[str, Any]:
         facts = super().config(options, model)

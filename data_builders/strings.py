@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 LONGEST = 10_000
 COUPLED = (
-    "every symbol of the answer shares its position id with the symbol of the string that belongs to it (`coupled`), so "
-    "that their alignment is not learned."
+    "every symbol of the answer shares its position id with the symbol of the string that belongs to it (`coupled`), "
+    "so that their alignment is not learned."
 )
 
 
@@ -69,7 +69,7 @@ class StringOptions:
 
 @dataclass(frozen=True)
 class Strings(Problems):
-    """`symbols` (N, L), 0 for the first of the alphabet; what stands after the `length` (N,) is no part of a string."""
+    """`symbols` (N, L), 0 for the first of the alphabet; what is after the `length` (N,) is no part of a string."""
 
     symbols: NDArray[np.int64]
     length: NDArray[np.int64]
@@ -87,7 +87,9 @@ class StringCorpus(Corpus[Strings]):
     def read_table(self, table: "pa.Table") -> Strings:
         vocabulary = self.task.vocabulary
         numbers = {symbol: number for number, symbol in enumerate(self.task.alphabet)}
-        rows = [text.split(vocabulary.joiner) if vocabulary.joiner else list(text) for text in table["input"].to_pylist()]
+        rows = [
+            text.split(vocabulary.joiner) if vocabulary.joiner else list(text) for text in table["input"].to_pylist()
+        ]
         length = np.array([len(row) for row in rows])
         symbols = np.zeros((len(rows), int(length.max(initial=1))), np.int64)
         for row, found in zip(symbols, rows, strict=True):

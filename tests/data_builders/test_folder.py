@@ -15,8 +15,8 @@ from headcount.data_builders.addition.options import AdditionOptions
 from headcount.data_builders.builders import make_builder
 from headcount.data_builders.folder import check_folder, load_folder, open_folder, write_folder
 from headcount.data_builders.registry import TASKS
-from headcount.data_builders.strings import StringOptions
 from headcount.data_builders.sortedness.options import SortednessOptions
+from headcount.data_builders.strings import StringOptions
 
 
 ADDITION = AdditionOptions(train=500, validation=100, test=100, hard=50, pairs=30)

@@ -14,8 +14,8 @@ from headcount.analysis.lengths.passes import label_margin
 from headcount.analysis.lengths.shifts import has_ids_to_move, shifted_positions
 from headcount.analysis.lengths.spread import entropy_share, head_entropy, maps_in_parts, measure_heads
 from headcount.data_builders.registry import TASKS
-from headcount.data_builders.strings import StringOptions
 from headcount.data_builders.sortedness.options import SortednessOptions
+from headcount.data_builders.strings import StringOptions
 from headcount.data_builders.tasks import Problems, Task
 from headcount.data_builders.vocabulary import Vocabulary
 from headcount.records.rows import select
