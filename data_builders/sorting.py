@@ -36,13 +36,15 @@ COUPLED = BuiltIn(
 
 @dataclass(frozen=True)
 class SortingOptions(StringOptions):
-    """`narrow_share`: so many of the sequences have values from 1 to 16 neighbouring ones, so that they come again."""
+    """`repeat_share`: so many of the sequences have values that come again, half of these drawn from 1 to 16
+    neighbouring ones and half from 1 to 4 anywhere.
+    """
 
-    narrow_share: float = 0.5
+    repeat_share: float = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_share("narrow_share", self.narrow_share)
+        check_share("repeat_share", self.repeat_share)
 
 
 class SortingCorpus(StringCorpus):
@@ -74,7 +76,7 @@ TEXTS = Texts(
     kinds_text="; ".join(f"`{name}`: {says}" for name, says in CLASSES.items()) + ".",
     data=DataCard(
         summary="Sequences of integers, and the same integers in order.",
-        method="Values are drawn uniformly, in some of the rows (`narrow_share`) from a narrow range, and may come "
+        method="Values are drawn uniformly, in some of the rows (`repeat_share`) from few of them, and may come "
         "again. No sequence of `train` is in `validation` or `test` in any order, and none is in both of these; the "
         "classes at longer lengths are drawn by themselves.",
         limits=f"Values are from 0 to {VALUES - 1}: long sequences have every one of them several times.",
@@ -110,17 +112,17 @@ class Sorting(StringTask):
     last_written = "last value"
     role_letters = {"value": "x", "answer": "y"}
     length_study = LengthStudy(
-        recipe="sorting-long",
+        recipe="sorting",
         lengths=(20, 32, 64, 128, 256),
         quick_lengths=(20, 32),
         quick_settings=("training.steps=300",),
-        quick_variants=("whole",),
+        quick_variants=("whole", "no-coupling"),
     )
     study = Study(
         recipes=("sorting",),
         quick_recipe="sorting",
         quick_settings=("training.steps=200",),
-        length_options=("--variants", "whole", "--seeds", "0"),
+        length_options=("--variants", "whole,no-coupling,no-jitter", "--seeds", "0"),
     )
 
     def draw(
@@ -133,10 +135,12 @@ class Sorting(StringTask):
         if kind == "narrow":
             return rng.integers(0, VALUES - NARROW + 1, (n, 1)) + values % NARROW
         if kind is None:
-            size = rng.integers(1, 17, (n, 1))
+            size, chosen = rng.integers(1, 17, (n, 1)), rng.integers(0, VALUES, (n, 4))
             start = (rng.random((n, 1)) * (VALUES - size + 1)).astype(np.int64)
             narrow = start + (rng.random((n, width)) * size).astype(np.int64)
-            return np.where(rng.random((n, 1)) < options.narrow_share, narrow, values)
+            few = np.take_along_axis(chosen, values % rng.integers(1, 5, (n, 1)), axis=1)
+            again = np.where(rng.random((n, 1)) < 0.5, narrow, few)
+            return np.where(rng.random((n, 1)) < options.repeat_share, again, values)
         return -np.sort(-values, axis=1) if kind == "falling" else values
 
     def solve(self, problems: Strings) -> NDArray[np.int64]:

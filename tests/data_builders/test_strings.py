@@ -92,15 +92,16 @@ def test_values_are_as_the_classes_say():
     assert (np.diff(found["falling"], axis=1) <= 0).all() and np.ptp(found["random"], axis=1).min() > 40
 
 
-def test_narrow_sequences_are_as_many_as_asked_for():
+def test_sequences_with_values_that_come_again_are_as_many_as_asked_for():
     task = TASKS["sorting"]
-    widths = [
-        np.ptp(task.problems(task.options(narrow_share=share), np.random.default_rng(0), 400, 10).symbols, axis=1)
-        for share in (0.0, 0.5, 1.0)
-    ]
-    assert [round(float((width < 16).mean()), 1) for width in widths] == [0.0, 0.5, 1.0]
-    with pytest.raises(ValueError, match=r"narrow_share=2 is not allowed; expected a number from 0 to 1"):
-        task.options(narrow_share=2)
+    for share in (0.0, 0.5, 1.0):
+        drawn = task.problems(task.options(repeat_share=share), np.random.default_rng(0), 400, 40).symbols
+        values = np.array([len(set(row)) for row in drawn.tolist()])
+        assert (values <= 16).mean() == pytest.approx(share, abs=0.05)
+        few, near = (values <= 4).mean(), (np.ptp(drawn, axis=1) <= 15).mean()
+        assert (few > share / 2 - 0.05) and near == pytest.approx(share * 0.65, abs=0.1)
+    with pytest.raises(ValueError, match=r"repeat_share=2 is not allowed; expected a number from 0 to 1"):
+        task.options(repeat_share=2)
 
 
 def test_no_training_sequence_is_a_test_sequence_in_another_order():
