@@ -82,7 +82,7 @@ class Strings(Problems):
 
 class StringCorpus(Corpus[Strings]):
     task: "StringTask"
-    repetitive = ("length",)
+    repetitive: tuple[str, ...] = ("length",)
 
     def read_table(self, table: "pa.Table") -> Strings:
         vocabulary = self.task.vocabulary
