@@ -62,7 +62,7 @@ RULES: dict[str, Rule] = {
     "max_random_offset": at_least(0),
     "digit_token_ids": optional(token_list()),
     "answer_start_token_id": optional(at_least(0)),
-    "answer_order": one_of(("plain", "reversed")),
+    "answer_order": one_of(("plain", "reversed", "aligned", "sorted")),
     "operand_digits": optional(at_least(1, MOST_POSITIONS)),
     "align_operands": flag(),
     "attention_normalizer": one_of(NORMALIZERS),
@@ -432,6 +432,12 @@ class HeadcountConfig(PreTrainedConfig):
                 "list of the token ids of the digits."
             )
         needs_marker = self.position_scheme == "coupled" and self.architecture != "encoder-decoder"
+        if self.position_scheme == "coupled" and self.answer_order == "sorted" and not needs_marker:
+            raise ValueError(
+                "answer_order='sorted' is not allowed with position_scheme='coupled' and "
+                "architecture='encoder-decoder', whose decoder does not see how many of a value there are; expected "
+                "architecture='decoder'."
+            )
         if needs_marker and self.answer_start_token_id is None:
             raise ValueError(
                 "answer_start_token_id=None is not allowed with position_scheme='coupled' in a single stack; expected "

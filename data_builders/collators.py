@@ -62,8 +62,7 @@ class AnswerCollator:
                 "input_ids": self.tokenizer(row["input"])["input_ids"],
                 "labels": self.tokenizer(row["target"])["input_ids"],
             }
-        mark = self.task.vocabulary.answer_mark
-        ids = self.tokenizer(f"{row['input']}{mark}", row["target"])["input_ids"]
+        ids = self.tokenizer(self.task.vocabulary.prompt(row["input"]), row["target"])["input_ids"]
         prompt = ids.index(self.task.vocabulary.answer_mark_id) + 1
         return {"input_ids": ids, "labels": [IGNORED] * prompt + ids[prompt:]}
 

@@ -42,6 +42,14 @@ class Vocabulary:
     def answer_mark_id(self) -> int | None:
         return None if self.answer_mark is None else self.id_of(self.answer_mark)
 
+    def prompt(self, question: str) -> str:
+        """A question, and the mark after which a decoder writes its answer."""
+        return f"{question}{self.joiner}{self.answer_mark or ''}"
+
+    def question(self, text: str) -> str:
+        """What stands before the mark, if there is one."""
+        return text if self.answer_mark is None else text.split(self.answer_mark)[0].strip()
+
     def names(self, ids: list[int]) -> list[str]:
         """How tokens are written on the axis of a figure."""
         names = [*SPECIAL_TOKENS, *self.symbols]

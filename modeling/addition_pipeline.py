@@ -49,7 +49,7 @@ class AdditionPipeline(Pipeline):
         if self.tokenizer is None:
             raise ValueError("the pipeline integer-addition needs the model's tokenizer; expected tokenizer=...")
         config = self.model.config
-        if not self.model.can_generate() or getattr(config, "digit_token_ids", None) is None:
+        if not self.model.can_generate() or len(getattr(config, "digit_token_ids", None) or ()) != 10:
             raise ValueError(
                 f"the pipeline integer-addition cannot use this {type(self.model).__name__}; expected a headcount "
                 "model that was trained on addition."

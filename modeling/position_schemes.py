@@ -87,13 +87,19 @@ def coupled(
 ) -> Tensor:
     """Cho et al. 2024, https://arxiv.org/abs/2405.20671: digits of equal significance share an id.
 
-    Operands are written most significant digit first. With `answer_order="reversed"` the units of operands and answer
-    have id 2, the tens 3, and so on; with "plain" the ids count from the left, and the answer must have one digit
-    more than the operands, which are padded with zeros to one length. Operators and the start of the answer have id 1,
-    bos, eos and padding 0. The alignment of digits is built in by hand; say so next to its results.
+    Operands are written most significant digit first. `answer_order` says what belongs together:
+    - "reversed": the units of operands and answer have id 2, the tens 3, and so on.
+    - "plain": ids count from the left; the answer must have one digit more than the operands, which are padded with
+      zeros to one length.
+    - "aligned": ids count from the left in question and answer.
+    - "sorted": ids are twice the value of a token, and the next larger id in the question is that of the value to be
+      written next: one above the id of the last one while some of its kind are left, and more after that.
 
-        bos 3 7 4 + 8 1 4 = 8 8 1 1
-          0 4 3 2 1 4 3 2 1 2 3 4 5
+    Operators and the start of the answer have id 1, bos, eos and padding 0. What counts as a digit is for the task to
+    say. The alignment is built in by hand; say so next to its results.
+
+        reversed   bos 3 7 4 + 8 1 4 = 8 8 1 1      aligned   bos b a n = b a n      sorted   bos 2 1 1 = 1 1 2
+                     0 4 3 2 1 4 3 2 1 2 3 4 5                  0 2 3 4 1 2 3 4                 0 7 5 5 1 4 6 8
     """
     tokens = _tokens(input_ids, config)
     is_digit = _digits(tokens, config)
@@ -102,12 +108,7 @@ def coupled(
     else:
         assert config.answer_start_token_id is not None  # the config insists on it
         in_answer = (tokens == config.answer_start_token_id).cumsum(-1) > 0
-    from_left = _place_in_run(is_digit)
-    if config.answer_order == "reversed":
-        from_right = _place_in_run(is_digit.flip(-1)).flip(-1)
-        place = torch.where(in_answer, from_left, from_right)
-    else:
-        place = torch.where(in_answer, from_left, from_left + 1)
+    place = COUPLED_PLACES[config.answer_order](tokens, is_digit, in_answer, config)
     ids = torch.where(is_digit, FIRST_DIGIT_ID + place, OPERATOR_ID)
     idle = [token for token in (config.pad_token_id, config.bos_token_id, config.eos_token_id) if token is not None]
     is_idle = torch.isin(tokens, torch.tensor(idle, device=tokens.device))
@@ -156,6 +157,38 @@ def _place_in_run(is_digit: Tensor) -> Tensor:
     count = is_digit.long().cumsum(-1)
     before_run = torch.where(is_digit, 0, count).cummax(-1).values
     return (count - before_run - 1).clamp(min=0)
+
+
+def _place_from_left(tokens: Tensor, is_digit: Tensor, in_answer: Tensor, config: HeadcountConfig) -> Tensor:
+    return _place_in_run(is_digit)
+
+
+def _place_after_carry(tokens: Tensor, is_digit: Tensor, in_answer: Tensor, config: HeadcountConfig) -> Tensor:
+    """From the left, and an answer has one digit more."""
+    return _place_in_run(is_digit) + ~in_answer
+
+
+def _place_from_right(tokens: Tensor, is_digit: Tensor, in_answer: Tensor, config: HeadcountConfig) -> Tensor:
+    return torch.where(in_answer, _place_in_run(is_digit), _place_in_run(is_digit.flip(-1)).flip(-1))
+
+
+def _place_in_order(tokens: Tensor, is_digit: Tensor, in_answer: Tensor, config: HeadcountConfig) -> Tensor:
+    """2 v + 1 for a value v of the question; in the answer 2 v while some of its kind are left, and then 2 v + 2."""
+    assert config.digit_token_ids is not None  # the config insists on it
+    same = tokens[:, :, None] == tokens[:, None, :]
+    there = (same & ~in_answer[:, None, :]).sum(-1)
+    written = (same & in_answer[:, None, :]).tril().sum(-1)
+    step = torch.where(in_answer, 2 * (written >= there), 1)
+    return 2 * (tokens - config.digit_token_ids[0]) + step
+
+
+# `answer_order` -> places of digits, by which those of the question and of the answer that belong together are found.
+COUPLED_PLACES: dict[str, Callable[[Tensor, Tensor, Tensor, HeadcountConfig], Tensor]] = {
+    "plain": _place_after_carry,
+    "reversed": _place_from_right,
+    "aligned": _place_from_left,
+    "sorted": _place_in_order,
+}
 
 
 def _shared(ids: Tensor) -> Tensor:

@@ -23,6 +23,7 @@ AUTO_CLASSES = {
     "AutoModelForCausalLM": "modeling_headcount.HeadcountForCausalLM",
     "AutoModelForSequenceClassification": "modeling_headcount.HeadcountForSequenceClassification",
 }
+DECIMAL = 10  # digits of numbers; other tasks may count letters or bits as digits
 # Which Auto class the pipeline loads its model with.
 ADDITION_MODELS = {"encoder-decoder": "AutoModelForSeq2SeqLM", "decoder": "AutoModelForCausalLM"}
 
@@ -39,7 +40,7 @@ def name_code(config: HeadcountConfig) -> None:
     from .addition_pipeline import TASK, AdditionPipeline
 
     config.auto_map = dict(AUTO_CLASSES)
-    if config.architecture in ADDITION_MODELS and config.digit_token_ids is not None:
+    if config.architecture in ADDITION_MODELS and len(config.digit_token_ids or ()) == DECIMAL:
         place = f"{AdditionPipeline.__module__.rsplit('.', 1)[-1]}.{AdditionPipeline.__name__}"
         config.custom_pipelines = {TASK: {"impl": place, "pt": [ADDITION_MODELS[config.architecture]]}}
 

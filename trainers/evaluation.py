@@ -158,7 +158,7 @@ def place_zero(examples: Examples) -> str:
 def _questions(examples: Examples) -> list[str]:
     vocabulary = examples.task.vocabulary
     texts = [vocabulary.text([t for t in ids if t >= vocabulary.first]) for ids in examples.rows["input_ids"].tolist()]
-    return texts if vocabulary.answer_mark is None else [text.split(vocabulary.answer_mark)[0] for text in texts]
+    return [vocabulary.question(text) for text in texts]
 
 
 def evaluate_labels(model: Any, examples: Examples, test: SplitTest) -> Rows:

@@ -73,9 +73,7 @@ def _named_classes(model: HeadcountPreTrainedModel, shown: Examples, masks: dict
 def _inputs_and_targets(model: HeadcountPreTrainedModel, shown: Examples) -> tuple[list[str], list[str]]:
     ids, mask, vocabulary = shown.rows["input_ids"], shown.rows.get("attention_mask"), shown.task.vocabulary
     real = [each[mask[i].bool()] if mask is not None else each for i, each in enumerate(ids)]
-    questions = [_symbols(vocabulary, each) for each in real]
-    if vocabulary.answer_mark is not None:
-        questions = [text.partition(vocabulary.answer_mark)[0] for text in questions]
+    questions = [vocabulary.question(_symbols(vocabulary, each)) for each in real]
     labels = shown.rows["labels"]
     if shown.task.kind == "label":
         return questions, [model.config.id2label[label] for label in labels.tolist()]
@@ -85,7 +83,7 @@ def _inputs_and_targets(model: HeadcountPreTrainedModel, shown: Examples) -> tup
 def answer_text(vocabulary: Vocabulary, labels: Tensor) -> str:
     """The answer that labels are; of a decoder-only model, what stands after the mark."""
     text = _symbols(vocabulary, labels[is_labelled(labels)])
-    return text if vocabulary.answer_mark is None else text.rpartition(vocabulary.answer_mark)[2]
+    return text if vocabulary.answer_mark is None else text.rpartition(vocabulary.answer_mark)[2].strip()
 
 
 def _symbols(vocabulary: Vocabulary, ids: Tensor) -> str:

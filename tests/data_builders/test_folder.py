@@ -15,13 +15,13 @@ from headcount.data_builders.addition.options import AdditionOptions
 from headcount.data_builders.builders import make_builder
 from headcount.data_builders.folder import check_folder, load_folder, open_folder, write_folder
 from headcount.data_builders.registry import TASKS
-from headcount.data_builders.reverse import ReverseOptions
 from headcount.data_builders.sortedness.options import SortednessOptions
+from headcount.data_builders.strings import StringOptions
 
 
 ADDITION = AdditionOptions(train=500, validation=100, test=100, hard=50, pairs=30)
 SORTEDNESS = SortednessOptions(train=200, validation=20, test=20, test_lengths=(8, 32))
-REVERSE = ReverseOptions(train=200, validation=20, test=20, test_lengths=(12,))
+REVERSE = StringOptions(train=200, validation=20, test=20, test_lengths=(12,))
 OPTIONS = {"addition": ADDITION, "sortedness": SORTEDNESS, "reverse": REVERSE}
 
 

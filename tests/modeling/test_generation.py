@@ -70,6 +70,14 @@ def test_ids_are_extended_correctly_step_by_step(encoding, architecture, scheme)
     assert beams.tolist() == model.generate(**inputs, **settings(num_beams=3, use_cache=False)).tolist()
 
 
+@pytest.mark.parametrize("order", ["plain", "reversed", "aligned", "sorted"])
+def test_coupled_ids_are_extended_correctly_in_every_order_of_the_answer(order):
+    options = {"position_embedding_type": "relative_bias", "position_scheme": "coupled", "answer_order": order}
+    model, inputs = make_model("decoder", **options), prompt("decoder")
+    inputs["input_ids"][:, -1] = 14  # the answer starts here
+    assert model.generate(**inputs, **settings()).tolist() == greedy_without_cache(model, inputs).tolist()
+
+
 @pytest.mark.parametrize("architecture", GENERATORS)
 def test_explicit_ids_reach_generation(architecture):
     model, inputs = make_model(architecture, position_embedding_type="t5_bias"), prompt(architecture)

@@ -35,6 +35,31 @@ def test_coupled_gives_digits_of_equal_significance_the_same_id(addition_tokens)
     assert ids(model, addition_tokens("^8811"), stack="decoder") == [[1, 2, 3, 4, 5]]
 
 
+def test_coupled_follows_the_order_of_the_answer(addition_tokens):
+    """From the left in both (copying), or by values and what is left of them (sorting); also behind padding."""
+    options = {"position_scheme": "coupled", "position_embedding_type": "rotary"}
+    model = make_model("decoder", **options, answer_order="aligned")
+    assert ids(model, addition_tokens("__^7337=7337$")) == [[0, 0, 0, 2, 3, 4, 5, 1, 2, 3, 4, 5, 0]]
+    model = make_model("decoder", **options, answer_order="sorted")
+    assert ids(model, addition_tokens("__^2112=1122$")) == [[0, 0, 0, 7, 5, 5, 7, 1, 4, 6, 6, 8, 0]]
+    with pytest.raises(
+        ValueError, match="answer_order='sorted' is not allowed with position_scheme='coupled' and arch"
+    ):
+        make_model("encoder-decoder", **options, answer_order="sorted")
+
+
+@given(digits=st.lists(st.integers(0, 9), min_size=1, max_size=40))
+def test_the_next_larger_id_is_that_of_the_next_value_for_every_sequence(digits):
+    options = {"position_scheme": "coupled", "position_embedding_type": "rotary", "answer_order": "sorted"}
+    model, answer = make_model("decoder", **options), sorted(digits)
+    tokens = torch.tensor([[1, *(3 + digit for digit in digits), 14, *(3 + digit for digit in answer)]])
+    found = ids(model, tokens)[0]
+    there, written = found[1 : len(digits) + 1], found[len(digits) + 1 :]
+    for place, digit in enumerate(answer):
+        assert digits[there.index(min(one for one in there if one > written[place]))] == digit
+    assert max(there) < written[-1]
+
+
 @given(a=st.integers(0, 10**12), b=st.integers(0, 10**12))
 def test_coupled_ids_follow_significance_for_all_numbers(a, b):
     model = make_model("decoder", position_scheme="coupled", position_embedding_type="rotary")

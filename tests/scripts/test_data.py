@@ -5,6 +5,7 @@ import json
 import pytest
 
 from headcount.data_builders.folder import check_folder
+from headcount.data_builders.registry import TASKS
 from headcount.scripts.cli import run
 
 
@@ -71,7 +72,7 @@ def test_overwriting_has_to_be_asked_for(tmp_path, capsys):
     [
         (
             ["additon"],
-            "there is no task 'additon'; expected one of addition, reverse, sortedness, or a Python file with a TASK. "
+            f"there is no task 'additon'; expected one of {', '.join(TASKS)}, or a Python file with a TASK. "
             "Did you mean 'addition'?",
         ),
         (["addition", "--digits", "2"], "but there are only 5,050 of up to 2 digits"),
@@ -104,7 +105,7 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path, capsys):
 
 def test_tasks_are_listed(capsys):
     assert run(["ls", "tasks"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["addition", "reverse", "sortedness"]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(TASKS)
 
 
 def test_the_data_of_a_recipe_are_written_with_its_options(tmp_path, capsys):

@@ -181,8 +181,8 @@ def test_a_folder_holds_one_task_only(adding):
 
 
 def test_a_small_task_has_a_grid_of_encodings_too(tmp_path):
-    """One command, for a task that this verb has never heard of: an encoder-decoder that pools nothing."""
-    asked = ["--task", "reverse", "--encodings", "learned,rotary", "--seeds", "0", "--lengths", "12,16", "--rows", "4"]
+    """One command, for a task that this verb has never heard of: a decoder that pools nothing."""
+    asked = ["--task", "reverse", "--encodings", "learned,rotary", "--seeds", "0", "--lengths", "20,24", "--rows", "4"]
     answer = run("--output", str(tmp_path / "s"), *asked, "--set", "training.steps=20", "--workers", "1")
     assert answer.returncode == 0, answer.stderr
     found = rows(tmp_path / "s", "lengths")
@@ -191,8 +191,8 @@ def test_a_small_task_has_a_grid_of_encodings_too(tmp_path):
         ("rotary", None, "reverse"),
     }
     assert {(row["kind"], row["length"]) for row in found} == {
-        ("test", 10),
-        *((kind, length) for kind in ("random", "repeated") for length in (12, 16)),
+        ("test", 16),
+        *((kind, length) for kind in ("random", "repeated", "periodic") for length in (20, 24)),
     }
     assert {
         row["encoding"] for row in rows(tmp_path / "s", "positions") if row["source"].startswith("rotary")
@@ -282,7 +282,7 @@ def test_interrupted_study_leaves_no_process_and_goes_on(tmp_path):
             "a length of 20 is within training, which is tested by held-out problems",
         ),
         (["--task", "addition", "--variants", "whole", "--encodings", "none"], "--encodings has no effect with"),
-        (["--task", "reverse", "--lengths", "7,12"], "a length of 7 is within training"),
+        (["--task", "reverse", "--lengths", "7,20"], "a length of 7 is within training"),
         (["--variants", "whole"], "--variants has no effect with --task sortedness"),
     ],
 )

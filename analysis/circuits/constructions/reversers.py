@@ -7,7 +7,7 @@ is none.
 
 from collections.abc import Iterable, Mapping
 
-from ....data_builders.reverse import LETTERS, VOCABULARY
+from ....data_builders.letters import LETTERS, VOCABULARY
 from ....data_builders.vocabulary import EOS
 from .construction import Alternatives, Construction, hand_set
 from .decoys import diffuse, excess_network, silent, unread

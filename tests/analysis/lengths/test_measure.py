@@ -14,8 +14,8 @@ from headcount.analysis.lengths.passes import label_margin
 from headcount.analysis.lengths.shifts import has_ids_to_move, shifted_positions
 from headcount.analysis.lengths.spread import entropy_share, head_entropy, maps_in_parts, measure_heads
 from headcount.data_builders.registry import TASKS
-from headcount.data_builders.reverse import ReverseOptions
 from headcount.data_builders.sortedness.options import SortednessOptions
+from headcount.data_builders.strings import StringOptions
 from headcount.data_builders.tasks import Problems, Task
 from headcount.data_builders.vocabulary import Vocabulary
 from headcount.records.rows import select
@@ -83,7 +83,7 @@ class SameEnds(Task):
     """A label task with the usual splits: does a word end with the letter that it begins with?"""
 
     name, kind, labels = "same-ends", "label", ("other", "same")
-    options, vocabulary, texts = ReverseOptions, Vocabulary(("a", "b")), TASKS["reverse"].texts
+    options, vocabulary, texts = StringOptions, Vocabulary(("a", "b")), TASKS["reverse"].texts
     classes, hardest = {"random": "letters at random"}, ("random",)
 
     def problems(self, options, rng, n, length=None, kind=None):
@@ -92,18 +92,18 @@ class SameEnds(Task):
         return Words(rng.integers(0, 2, (n, width)), lengths)
 
     def solve(self, problems):
-        last = problems.letters[np.arange(len(problems)), problems.length - 1]
-        return (problems.letters[:, 0] == last).astype(np.int64)
+        last = problems.symbols[np.arange(len(problems)), problems.length - 1]
+        return (problems.symbols[:, 0] == last).astype(np.int64)
 
     def write(self, problems, options):
-        return (problems.letters + self.vocabulary.first, problems.length), self.solve(problems)
+        return (problems.symbols + self.vocabulary.first, problems.length), self.solve(problems)
 
     def tokens_at(self, length, style):
         return length
 
 
 def test_a_label_task_with_the_usual_splits_is_measured_by_its_held_out_rows():
-    corpus = SameEnds().splits(ReverseOptions(train=0, validation=0, test=50, min_length=6))
+    corpus = SameEnds().splits(StringOptions(train=0, validation=0, test=50, min_length=6))
     model = make_model("encoder", position_embedding_type="rotary")
     rows = measure_lengths(model, corpus, [9, 20], rows=10)
     assert [(row["kind"], row["length"], row["n"]) for row in rows] == [
@@ -115,7 +115,7 @@ def test_a_label_task_with_the_usual_splits_is_measured_by_its_held_out_rows():
     held_out = corpus.problems("test")
     one_by_one = [
         int(model(torch.from_numpy(word[None, :length]) + 3).logits.argmax(-1)) == label
-        for word, length, label in zip(held_out.letters, held_out.length, corpus.task.solve(held_out), strict=True)
+        for word, length, label in zip(held_out.symbols, held_out.length, corpus.task.solve(held_out), strict=True)
     ]
     assert rows[0]["value"] == np.mean(one_by_one)
 
