@@ -10,12 +10,25 @@ from pathlib import Path
 
 from ..configuration.rules import nearest
 from .addition.task import Addition
+from .dyck import Dyck
+from .modular_addition import ModularAddition
+from .multiplication import Multiplication
 from .reverse import Reverse
 from .sortedness.task import Sortedness
 from .tasks import Task
 
 
-TASKS: dict[str, Task] = {task.name: task for task in (Addition(), Sortedness(), Reverse())}
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (
+        Addition(),
+        Sortedness(),
+        Reverse(),
+        ModularAddition(),
+        Dyck(),
+        Multiplication(),
+    )
+}
 VARIABLE = "HEADCOUNT_TASKS"  # paths of Python files, separated as in PATH
 
 
