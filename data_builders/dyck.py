@@ -338,5 +338,9 @@ class Dyck(Task[Strings]):
         index = np.where(is_bracket, np.cumsum(is_bracket, -1) - 1, NOT_A_PLACE)
         return Roles(("other", "opening", "closing"), is_bracket + closes.astype(np.int64), index)
 
+    def config(self, options: DyckOptions, model: Mapping[str, Any]) -> dict[str, Any]:
+        brackets = [self.vocabulary.first + number for number in range(len(BRACKETS))]
+        return super().config(options, model) | {"bracket_token_ids": brackets}
+
     def tokens_at(self, length: int, style: str) -> int:
         return 2 * length
