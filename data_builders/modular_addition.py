@@ -91,9 +91,9 @@ class ModularAdditionOptions:
 
     seed: int = 0
     modulus: int = LARGEST
-    train: int = 7_000
-    validation: int = 500
-    test: int = 2_000
+    train: int = 9_000
+    validation: int = 300
+    test: int = 1_500
     test_lengths: tuple[int, ...] = ()
     long_test: int = 100
 
