@@ -59,7 +59,9 @@ def answer_examples(task: "Task", model: PublishedModel) -> dict[str, Example]:
     problem = task.problems(model.options, np.random.default_rng(0), 1)
     (ids, lengths), (_, answers) = task.write(problem, model.options)
     question = task.vocabulary.text(ids[0, : lengths[0]].tolist())
-    prompt = question if style == "encoder-decoder" else f"{question}{task.vocabulary.joiner}{task.vocabulary.answer_mark}"
+    prompt = (
+        question if style == "encoder-decoder" else f"{question}{task.vocabulary.joiner}{task.vocabulary.answer_mark}"
+    )
     most = f"max_new_tokens={int(answers[0]) + 1}"
     show = "print(tokenizer.decode(answer[0], skip_special_tokens=True))"
     use = (

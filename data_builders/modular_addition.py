@@ -135,7 +135,9 @@ class ModularAdditionCorpus(Corpus[Sums]):
         """Pairs that are not held out, every one once, in random order."""
         modulus = self.options.modulus
         pairs = self.rng("train").permutation(modulus**2)
-        every = Sums(np.stack([pairs // modulus, pairs % modulus], 1), np.full(len(pairs), TRAINED), pairs * 0 + modulus)
+        every = Sums(
+            np.stack([pairs // modulus, pairs % modulus], 1), np.full(len(pairs), TRAINED), pairs * 0 + modulus
+        )
         left = np.flatnonzero(~self.is_held_out(every))
         if len(left) < self.options.train:
             raise ValueError(

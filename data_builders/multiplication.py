@@ -63,7 +63,9 @@ TEXTS = Texts(
         f"A small transformer that multiplies {_trained(options)}. It writes the product digit by digit, units first; "
         "nothing but the weights does the arithmetic."
     ),
-    reads=lambda options: f"It multiplies {_trained(options)}, written with leading zeros. Anything else it cannot read.",
+    reads=lambda options: (
+        f"It multiplies {_trained(options)}, written with leading zeros. Anything else it cannot read."
+    ),
     length="digits",
     place="digit of the answer",
     difference_note="+1 is the column being written, 0 the one to its right",
@@ -171,9 +173,7 @@ def with_carry(problems: Products, column: NDArray[np.int64], value: NDArray[np.
     return resolve(sums)[0]
 
 
-def has_carry_and_digit(
-    problems: Products, column: NDArray[np.int64], value: NDArray[np.int64]
-) -> NDArray[np.bool_]:
+def has_carry_and_digit(problems: Products, column: NDArray[np.int64], value: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Whether another digit in the column gives this carry and the same digit of the answer, times the same digit."""
     rows = np.arange(len(problems))
     out = carries(problems)
@@ -350,7 +350,9 @@ class Multiplication(Task[Products]):
         return [
             *super().built_in(config),
             BuiltIn("reversed answers", "the answer is written units first, in the order in which carries run."),
-            BuiltIn("leading zeros", "numbers have leading zeros, and an answer one digit for every digit of the two."),
+            BuiltIn(
+                "leading zeros", "numbers have leading zeros, and an answer one digit for every digit of the two."
+            ),
         ]
 
     def tokens_at(self, length: int, style: str) -> int:

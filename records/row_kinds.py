@@ -56,7 +56,7 @@ TEXTS = (
     "searched searched_under source stage statement subject target twin variant"
 )
 COUNTS = (
-    "agreeing bytes directions disagree example finetune_steps labels layers learned map_starts_at of parameters pool "
+    "agreeing bytes directions disagree example finetune_steps frequency labels layers learned map_starts_at of parameters pool "
     "position random_sets rank resumed_at seed settings shift size steps"
 )
 NUMBERS = (
