@@ -69,8 +69,8 @@ RULES: dict[str, Rule] = {
 
 # Options that do something only under another field's values. Set under any other value they would be ignored in
 # silence, so that is an error. A field with two entries needs one of them to hold. What describes the vocabulary and
-# the task (digit_token_ids, bracket_token_ids, answer_start_token_id, answer_order, operand_digits, align_operands) is a fact and not an
-# option, and may stay unused.
+# the task (digit_token_ids, bracket_token_ids, answer_start_token_id, answer_order, operand_digits, align_operands) is
+# a fact and not an option, and may stay unused.
 EFFECTIVE_WHEN: dict[str, dict[str, tuple[str, ...]]] = {
     "decoder_layers": {"architecture": ("encoder-decoder",)},
     "decoder_start_token_id": {"architecture": ("encoder-decoder",)},
@@ -411,13 +411,13 @@ class HeadcountConfig(PreTrainedConfig):
         if self.position_scheme == "nested":
             if not self.bracket_token_ids or len(self.bracket_token_ids) % 2:
                 raise ValueError(
-                    f"bracket_token_ids={self.bracket_token_ids} is not allowed with position_scheme='nested'; expected "
-                    "the token ids of the opening brackets, then of those that close them."
+                    f"bracket_token_ids={self.bracket_token_ids} is not allowed with position_scheme='nested'; "
+                    "expected the token ids of the opening brackets, then of those that close them."
                 )
             if encoding not in ("relative_bias", "relative_key"):
                 raise ValueError(
-                    f"position_scheme='nested' cannot serve position_embedding_type={encoding!r}: its ids are far apart; "
-                    "expected an encoding that clips differences, relative_bias or relative_key."
+                    f"position_scheme='nested' cannot serve position_embedding_type={encoding!r}: its ids are far "
+                    "apart; expected an encoding that clips differences, relative_bias or relative_key."
                 )
         needs_marker = self.position_scheme == "coupled" and self.architecture != "encoder-decoder"
         if needs_marker and self.answer_start_token_id is None:

@@ -5,7 +5,7 @@ grokking (Power et al. 2022, https://arxiv.org/abs/2201.02177), whose model was 
 (Nanda et al. 2023, https://arxiv.org/abs/2301.05217).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -47,8 +47,8 @@ TEXTS = Texts(
     description="add two numbers modulo p, every number a token of its own: 57 + 88 -> 32 modulo 113",
     summary=lambda options: f"A small transformer that adds two numbers modulo {options['modulus']}.",
     reads=lambda options: (
-        f"Whole numbers from 0 to {options['modulus'] - 1}, each a token of its own, with blanks and plus signs between "
-        "them. It was trained on sums of two numbers."
+        f"Whole numbers from 0 to {options['modulus'] - 1}, each a token of its own, with blanks and plus signs "
+        "between them. It was trained on sums of two numbers."
     ),
     length="numbers",
     problems="sums",

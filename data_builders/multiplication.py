@@ -1,7 +1,7 @@
 """Multiply a number by one digit, `374*8` -> 2992, or by a number with the steps written out, `12*34` -> 48, 36, 408.
 
-Shapes: N problems, C columns of the first number, B of the second. Digits are uint8 arrays with the units in column 0, and
-are written units first in answers:
+Shapes: N problems, C columns of the first number, B of the second. Digits are uint8 arrays with the units in column 0,
+and are written units first in answers:
 
     digit   374*8=2992          374 times 8 is 2992
     long    12*34=840+630:8040  12 times 4 is 048, 12 times 3 is 036, and with the second one place to the left, 0408

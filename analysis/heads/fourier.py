@@ -1,8 +1,9 @@
 """Numbers on circles: the discrete Fourier transform of what a model makes of the residues 0..p-1.
 
 A model that adds modulo p may turn a number a into angles 2 pi k a / p, for a few frequencies k, and add angles (Nanda
-et al. 2023, https://arxiv.org/abs/2301.05217). Then anything that depends on a alone, as a function of a, has its power at
-these frequencies: the embedding of a, and what a head puts out while the answer is read, with a as the first number.
+et al. 2023, https://arxiv.org/abs/2301.05217). Then anything that depends on a alone, as a function of a, has its
+power at these frequencies: the embedding of a, and what a head puts out while the answer is read, with a as the first
+number.
 
 Two controls: a model of the same config before training, and the trained one with the residues in random order, which
 has the same vectors. In neither is there a frequency, and five of them have the share that the five largest of many

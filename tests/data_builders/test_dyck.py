@@ -55,7 +55,7 @@ def test_partners_are_those_of_a_stack_whatever_their_kind():
 def test_classes_are_what_they_say():
     options, rng = TASK.options(), np.random.default_rng(1)
     found = {kind: TASK.problems(options, rng, 200, 20, kind) for kind in CLASSES}
-    wrong = {kind: [text for text in texts(found[kind][found[kind].kind > 0])] for kind in CLASSES}
+    wrong = {kind: texts(found[kind][found[kind].kind > 0]) for kind in CLASSES}
     for text in wrong["crossing"]:
         assert all(is_balanced("".join(b for b in text if b in kind)) for kind in ("()", "[]"))
     for text in wrong["swapped"]:

@@ -30,7 +30,7 @@ def test_training_has_no_pair_twice_and_none_that_is_held_out_in_either_order():
     assert len(train) == 9_000 and len(held_out) == 1_800
     assert not any((a, b) in train or (b, a) in train for a, b in held_out)
     assert len({tuple(sorted(pair)) for pair in held_out}) == 1_800
-    with pytest.raises(ValueError, match="train=9,000 is not allowed: of 3,481 pairs, .* are left beside the other"):
+    with pytest.raises(ValueError, match=r"train=9,000 is not allowed: of 3,481 pairs, .* are left beside the other"):
         TASK.splits(TASK.options(modulus=59, test=200, validation=0)).problems("train")
 
 
