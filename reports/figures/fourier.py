@@ -37,6 +37,8 @@ def draw_fourier(rows: Rows) -> Figure | None:
         if number + columns >= len(subjects):
             axes.set_xlabel("frequency (turns over all residues)", fontsize=8)
             axes.tick_params(labelbottom=True)
+    highest = max(row["value"] for row in select(rows, metric="power"))
+    grid[0, 0].set_ylim(0, 115 * highest)  # for all panels, with room for the names
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, frameon=False, fontsize=8, loc="outside lower center", ncols=len(labels))
     return figure
@@ -57,6 +59,4 @@ def _panel(axes: Axes, rows: Rows, subject: str) -> None:
                 if y >= 100 * NAMED:
                     axes.annotate(str(x), (x, y), xytext=(0, 2), textcoords="offset points", ha="center", fontsize=7)
     axes.set_title(f"{subject}\ntop five: {' / '.join(shares)} %", fontsize=9)
-    axes.margins(y=0.15)
-    axes.set_ylim(bottom=0)
     tidy(axes)
