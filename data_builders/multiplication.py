@@ -1,15 +1,15 @@
-"""Multiply a number by one digit, `374*8` -> 2992, or by a number with the steps written out, `12*34` -> 48, 36, 408.
+"""Multiply a number by one digit, `374*6` -> 2244, or by a number with the steps written out, `12*34` -> 48, 36, 408.
 
 Shapes: N problems, C columns of the first number, B of the second. Digits are uint8 arrays with the units in column 0,
 and are written units first in answers:
 
-    digit   374*8=2992          374 times 8 is 2992
-    long    12*34=840+630:8040  12 times 4 is 048, 12 times 3 is 036, and with the second one place to the left, 0408
+    digit   374*6=4422          374 times 6 is 2244
+    long    12*34=840,630:8040  12 times 4 is 048, 12 times 3 is 036, and with the second one place to the left, 0408
 
 Numbers have leading zeros, an answer one digit for every digit of the two numbers.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .addition.columns import AdditionProblems
 from .built_in import BuiltIn
 from .card_figures import draw_counts
 from .corpus import Corpus
@@ -29,8 +30,8 @@ from .vocabulary import EOS, Vocabulary, Written, side_by_side
 if TYPE_CHECKING:
     import pyarrow as pa
 
-VOCABULARY = Vocabulary(tuple("0123456789*=+:"), answer_mark="=")
-ZERO, NINE, TIMES, PLUS, RESULT = (VOCABULARY.id_of(symbol) for symbol in "09*+:")
+VOCABULARY = Vocabulary(tuple("0123456789*=,:"), answer_mark="=")
+ZERO, NINE, TIMES, COMMA, RESULT = (VOCABULARY.id_of(symbol) for symbol in "09*,:")
 FORMS = {
     "digit": "a number times one digit, the answer alone",
     "long": "two numbers of one length: the product with every digit, then, after a colon, their sum",
@@ -58,7 +59,7 @@ def _trained(options: Mapping) -> str:
 TEXTS = Texts(
     title="Multiplication, digit by digit",
     short_title="Multiplication",
-    description="multiply a number by a digit, or two numbers with the steps written out: 374*8 -> 2992",
+    description="multiply a number by a digit, or two numbers with the steps written out: 374*6 -> 2244",
     summary=lambda options: (
         f"A small transformer that multiplies {_trained(options)}. It writes the product digit by digit, units first; "
         "nothing but the weights does the arithmetic."
@@ -183,35 +184,22 @@ def has_carry_and_digit(problems: Products, column: NDArray[np.int64], value: ND
     return ((totals % 10 == (own % 10)[:, None]) & (totals // 10 == value[:, None])).any(-1)
 
 
-def draw_random(rng: np.random.Generator, n: int, length: int, other: int) -> tuple[NDArray, NDArray]:
-    return rng.integers(0, 10, (n, length)), rng.integers(0, 10, (n, other))
-
-
-def draw_carries(rng: np.random.Generator, n: int, length: int, other: int) -> tuple[NDArray, NDArray]:
-    """Digits of which every product is ten or more."""
-    b = rng.integers(2, 10, (n, other))
-    least = -(-10 // b.min(-1, keepdims=True))
-    return least + (rng.random((n, length)) * (10 - least)).astype(np.int64), b
-
-
-def draw_nines(rng: np.random.Generator, n: int, length: int, other: int) -> tuple[NDArray, NDArray]:
-    return np.full((n, length), 9), np.concatenate([rng.integers(1, 10, (n, 1)), np.full((n, other - 1), 9)], 1)
-
-
-def draw_chain(rng: np.random.Generator, n: int, length: int, other: int) -> tuple[NDArray, NDArray]:
-    """3 times 3, or 9 times 1, above any units."""
-    b = rng.choice([3, 9], (n, 1))
-    a = np.concatenate([rng.integers(0, 10, (n, 1)), np.repeat(9 // b, length - 1, axis=1)], 1)
-    return a, np.repeat(b, other, axis=1)
-
-
-Draw = Callable[[np.random.Generator, int, int, int], tuple[NDArray, NDArray]]
-DRAWN: dict[str, Draw] = {
-    "random": draw_random,
-    "carries": draw_carries,
-    "nines": draw_nines,
-    "chain": draw_chain,
-}
+def draw_digits(
+    rng: np.random.Generator, n: int, columns: int, others: int, kind: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Digits (n, columns) and (n, others) of a class."""
+    if kind == "carries":
+        b = rng.integers(2, 10, (n, others))
+        least = -(-10 // b.min(-1, keepdims=True))  # the smallest digit whose products are all ten or more
+        return least + (rng.random((n, columns)) * (10 - least)).astype(np.int64), b
+    if kind == "nines":
+        units = rng.integers(1, 10, (n, 1))
+        return np.full((n, columns), 9), np.concatenate([units, np.full((n, others - 1), 9)], 1)
+    if kind == "chain":  # 3 times 3, or 9 times 1, above any units
+        b = rng.choice([3, 9], (n, 1))
+        units = rng.integers(0, 10, (n, 1))
+        return np.concatenate([units, np.repeat(9 // b, columns - 1, axis=1)], 1), np.repeat(b, others, axis=1)
+    return rng.integers(0, 10, (n, columns)), rng.integers(0, 10, (n, others))
 
 
 class MultiplicationCorpus(Corpus[Products]):
@@ -219,13 +207,15 @@ class MultiplicationCorpus(Corpus[Products]):
 
     def read_table(self, table: "pa.Table") -> Products:
         texts = [text.split("*") for text in table["input"].to_pylist()]
-        width = np.array([len(a) for a, _ in texts])
-        return Products(_from_texts([a for a, _ in texts]), _from_texts([b for _, b in texts]), width)
+        digits = AdditionProblems.from_integers(
+            *([int(number) for number in side] for side in zip(*texts, strict=True))
+        )
+        width, others = (max(len(number) for number in side) for side in zip(*texts, strict=True))
+        return Products(_wide(digits.a, width), _wide(digits.b, others), np.array([len(a) for a, _ in texts]))
 
 
-def _from_texts(numbers: list[str]) -> NDArray[np.uint8]:
-    columns = max(map(len, numbers))
-    return np.array([[int(digit) for digit in reversed(number.zfill(columns))] for number in numbers], np.uint8)
+def _wide(digits: NDArray[np.uint8], columns: int) -> NDArray[np.uint8]:
+    return np.pad(digits, ((0, 0), (0, columns)))[:, :columns]
 
 
 class Multiplication(Task[Products]):
@@ -282,7 +272,7 @@ class Multiplication(Task[Products]):
     ) -> Products:
         columns = options.max_length if length is None else length
         width = rng.integers(options.min_length, columns + 1, n) if length is None else np.full(n, columns)
-        a, b = DRAWN[kind or "random"](rng, n, columns, 1 if options.form == "digit" else columns)
+        a, b = draw_digits(rng, n, columns, 1 if options.form == "digit" else columns, kind or "random")
         a = np.where(np.arange(columns) < width[:, None], a, 0)
         b = np.where(np.arange(b.shape[1]) < width[:, None], b, 0)
         return Products(a.astype(np.uint8), b.astype(np.uint8), width)
@@ -313,7 +303,7 @@ class Multiplication(Task[Products]):
         for place in range(problems.b.shape[1]):
             is_there = (place < problems.width).astype(np.int64)
             partial_product = multiply(problems.a, problems.b[:, place, None])[0]
-            signs = np.where(place + 1 < problems.width, PLUS, RESULT)[:, None]
+            signs = np.where(place + 1 < problems.width, COMMA, RESULT)[:, None]
             steps += [_digits(partial_product, (problems.width + 1) * is_there), (signs, is_there)]
         return side_by_side([*steps, result], 0)
 

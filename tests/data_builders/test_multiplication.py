@@ -46,7 +46,7 @@ def test_the_steps_are_written_out_as_on_paper():
     (ids, lengths), (answers, written) = TASK.write(problems, LONG)
     text = TASK.vocabulary.text
     assert [text(row[:n].tolist()) for row, n in zip(ids, lengths, strict=True)] == ["12*34", "7*8"]
-    assert [text(row[:n].tolist()) for row, n in zip(answers, written, strict=True)] == ["840+630:8040", "65:65"]
+    assert [text(row[:n].tolist()) for row, n in zip(answers, written, strict=True)] == ["840,630:8040", "65:65"]
     encoded = TASK.encode(problems, "decoder", LONG)
     roles = TASK.roles(encoded["labels"], "answer", LONG)
     assert roles.index[0][roles.where("answer")[0]].tolist() == [0, 1, 2, 3]
