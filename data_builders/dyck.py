@@ -141,15 +141,16 @@ class Strings(Problems):
 
 def partners(brackets: NDArray[np.int64], real: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
     """(N, L): the place of each bracket's partner, -1 where it has none or is not `real`."""
-    rows, width = np.indices(brackets.shape)
+    count, width = brackets.shape
+    rows, slots = np.arange(count)[:, None], np.arange(width)
     opens = brackets < CLOSING
     level = np.cumsum(np.where(opens, 1, -1), axis=1) + ~opens  # partners have the same
-    level = level if real is None else np.where(real, level, width.max() + 2 + width)  # alone on its level
+    level = level if real is None else np.where(real, level, width + 1 + slots)  # alone on its level
     order = np.argsort(level, axis=1, kind="stable")
     # On its level, an opening bracket's partner is the next one.
     here, following = order[:, :-1], order[:, 1:]
-    paired = level[rows[:, 1:], here] == level[rows[:, 1:], following]
-    paired &= opens[rows[:, 1:], here] & ~opens[rows[:, 1:], following]
+    paired = level[rows, here] == level[rows, following]
+    paired &= opens[rows, here] & ~opens[rows, following]
     found = np.full(brackets.shape, -1)
     row, number = np.nonzero(paired)
     found[row, here[row, number]], found[row, following[row, number]] = following[row, number], here[row, number]
@@ -336,7 +337,7 @@ class Dyck(Task[Strings]):
         is_bracket = tokens >= self.vocabulary.first
         closes = tokens >= self.vocabulary.first + CLOSING
         index = np.where(is_bracket, np.cumsum(is_bracket, -1) - 1, NOT_A_PLACE)
-        return Roles(("other", "opening", "closing"), is_bracket + closes.astype(np.int64), index)
+        return Roles(("other", "opening", "closing"), is_bracket.astype(np.int64) + closes, index)
 
     def config(self, options: DyckOptions, model: Mapping[str, Any]) -> dict[str, Any]:
         brackets = [self.vocabulary.first + number for number in range(len(BRACKETS))]

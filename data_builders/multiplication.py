@@ -207,11 +207,10 @@ class MultiplicationCorpus(Corpus[Products]):
 
     def read_table(self, table: "pa.Table") -> Products:
         texts = [text.split("*") for text in table["input"].to_pylist()]
-        digits = AdditionProblems.from_integers(
-            *([int(number) for number in side] for side in zip(*texts, strict=True))
-        )
-        width, others = (max(len(number) for number in side) for side in zip(*texts, strict=True))
-        return Products(_wide(digits.a, width), _wide(digits.b, others), np.array([len(a) for a, _ in texts]))
+        a, b = ([text[side] for text in texts] for side in (0, 1))
+        digits = AdditionProblems.from_integers([int(number) for number in a], [int(number) for number in b])
+        width, others = (max(map(len, numbers)) for numbers in (a, b))
+        return Products(_wide(digits.a, width), _wide(digits.b, others), np.array([len(number) for number in a]))
 
 
 def _wide(digits: NDArray[np.uint8], columns: int) -> NDArray[np.uint8]:

@@ -12,13 +12,15 @@ random numbers have.
 Shapes: p residues, F features, K frequencies.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from ...data_builders.examples import Examples, is_labelled
 from ...modeling.modeling_headcount import HeadcountPreTrainedModel
-from ...records.rows import Row, Rows, row
+from ...records.rows import Rows, row
 from .outputs import head_outputs
 
 
@@ -93,11 +95,12 @@ def _by_residue(
 
 def _spectrum_rows(subject: str, control: str, values: NDArray) -> Rows:
     power = power_by_frequency(values)
+    about: dict[str, Any] = {"subject": subject, "control": control}
+    found = [row("fourier", "top_five_power", _share(np.sort(power)[-TOP:].sum(), values), **about)]
+    for frequency, share in enumerate(power, 1):
+        found.append(row("fourier", "power", _share(share, values), frequency=frequency, **about))
+    return found
 
-    def about(metric: str, value: float, **more: int) -> Row:
-        return row(
-            "fourier", metric, {"value": float(value), "n": len(values)}, subject=subject, control=control, **more
-        )
 
-    top = about("top_five_power", np.sort(power)[-TOP:].sum())
-    return [top, *(about("power", value, frequency=k) for k, value in enumerate(power, 1))]
+def _share(value: float, values: NDArray) -> dict[str, float]:
+    return {"value": float(value), "n": len(values)}
