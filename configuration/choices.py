@@ -29,6 +29,7 @@ POSITION_SCHEMES = {
     "randomized": "an ordered random subset of 0..max_position_embeddings-1 while training (Ruoss et al. 2023)",
     "coupled": "digits of equal significance share an id (Cho et al. 2024); built-in alignment",
     "abacus": "every digit gets its place within its own number (McLeish et al. 2024); built-in alignment",
+    "nested": "a bracket and the one that closes it get neighbouring ids; built-in stack",
 }
 
 POOLERS = {

@@ -61,6 +61,7 @@ RULES: dict[str, Rule] = {
     "position_scheme": one_of(POSITION_SCHEMES),
     "max_random_offset": at_least(0),
     "digit_token_ids": optional(token_list()),
+    "bracket_token_ids": optional(token_list()),
     "answer_start_token_id": optional(at_least(0)),
     "answer_order": one_of(("plain", "reversed", "aligned", "sorted")),
     "operand_digits": optional(at_least(1, MOST_POSITIONS)),
@@ -79,8 +80,8 @@ RULES: dict[str, Rule] = {
 
 # Options that do something only under another field's values. Set under any other value they would be ignored in
 # silence, so that is an error. A field with two entries needs one of them to hold. What describes the vocabulary and
-# the task (digit_token_ids, answer_start_token_id, answer_order, operand_digits, align_operands) is a fact and not an
-# option, and may stay unused.
+# the task (digit_token_ids, bracket_token_ids, answer_start_token_id, answer_order, operand_digits, align_operands) is
+# a fact and not an option, and may stay unused.
 EFFECTIVE_WHEN: dict[str, dict[str, tuple[str, ...]]] = {
     "decoder_layers": {"architecture": ("encoder-decoder",)},
     "decoder_start_token_id": {"architecture": ("encoder-decoder",)},
@@ -168,7 +169,8 @@ class HeadcountConfig(PreTrainedConfig):
     - `cross_attention_positions`: `rotate` and `bias` of the encoding act in cross-attention too, on the difference
       of decoder and encoder ids; meant for ids that are comparable, such as `coupled`.
     - `max_random_offset`: `coupled` and `abacus` add one random offset per batch, up to this, while training.
-    - `digit_token_ids`, `answer_start_token_id`, `answer_order` tell `coupled` and `abacus` how to read the tokens.
+    - `digit_token_ids`, `answer_start_token_id`, `answer_order` tell `coupled` and `abacus` how to read the tokens,
+      `bracket_token_ids` (opening brackets, then those that close them) tells `nested`.
     - `operand_digits`: numbers are written with exactly so many digits; `align_operands`: with as many as the longer
       one has. Zeros in front fill up; otherwise there are none. The pipeline `integer-addition` writes them so.
     - `score_jitter=r`: while training, a random factor from U(r, 1) multiplies the scores of each head; in half of the
@@ -218,6 +220,7 @@ class HeadcountConfig(PreTrainedConfig):
     position_scheme: str = "sequential"
     max_random_offset: int = 0
     digit_token_ids: list[int] | None = None
+    bracket_token_ids: list[int] | None = None
     answer_start_token_id: int | None = None
     answer_order: str = "reversed"
     operand_digits: int | None = None
@@ -431,6 +434,17 @@ class HeadcountConfig(PreTrainedConfig):
                 f"digit_token_ids=None is not allowed with position_scheme={self.position_scheme!r}; expected the "
                 "list of the token ids of the digits."
             )
+        if self.position_scheme == "nested":
+            if not self.bracket_token_ids or len(self.bracket_token_ids) % 2:
+                raise ValueError(
+                    f"bracket_token_ids={self.bracket_token_ids} is not allowed with position_scheme='nested'; "
+                    "expected the token ids of the opening brackets, then of those that close them."
+                )
+            if encoding not in ("relative_bias", "relative_key"):
+                raise ValueError(
+                    f"position_scheme='nested' cannot serve position_embedding_type={encoding!r}: its ids are far "
+                    "apart; expected an encoding that clips differences, relative_bias or relative_key."
+                )
         needs_marker = self.position_scheme == "coupled" and self.architecture != "encoder-decoder"
         if self.position_scheme == "coupled" and self.answer_order == "sorted" and not needs_marker:
             raise ValueError(
@@ -447,11 +461,12 @@ class HeadcountConfig(PreTrainedConfig):
     def _check_tokens(self) -> None:
         singles = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id", "answer_start_token_id")
         ids = {name: getattr(self, name) for name in singles if getattr(self, name) is not None}
-        ids.update({f"digit_token_ids[{i}]": token for i, token in enumerate(self.digit_token_ids or [])})
+        for name in ("digit_token_ids", "bracket_token_ids"):
+            ids.update({f"{name}[{i}]": token for i, token in enumerate(getattr(self, name) or [])})
         for name, token in ids.items():
             if not 0 <= token < self.vocab_size:
                 raise ValueError(f"{name}={token} is not allowed; expected an id below vocab_size={self.vocab_size}.")
-        special = {name: token for name, token in ids.items() if not name.startswith("digit")}
+        special = {name: token for name, token in ids.items() if name in singles}
         for name, token in special.items():
             if token in (self.digit_token_ids or []):
                 raise ValueError(f"{name}={token} is not allowed; expected an id that is not in digit_token_ids.")

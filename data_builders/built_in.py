@@ -40,6 +40,12 @@ BUILT_IN: tuple[tuple[Callable[[Mapping], bool], str, str], ...] = (
         "every digit is told its place within its number (`abacus`), so that places are not learned.",
     ),
     (
+        _is("position_scheme", "nested"),
+        "nested position ids",
+        "a bracket and the one that closes it have neighbouring position ids (`nested`), so that the stack is not "
+        "learned.",
+    ),
+    (
         _is("position_embedding_type", "alibi_directional"),
         "directional heads",
         "half of the heads can only look back, half only ahead (`alibi_directional`).",

@@ -14,8 +14,8 @@ EXPECTATION = Expectation(
         Prediction(
             RASP_L,
             False,
-            "where letters come again, the letter just written does not say which of its places is meant, and RASP-L has "
-            "no arithmetic on indices to find it; without repeated letters there is a program",
+            "where letters come again, the letter just written does not say which of its places is meant, and RASP-L "
+            "has no arithmetic on indices to find it; without repeated letters there is a program",
         ),
         Prediction(
             C_RASP,

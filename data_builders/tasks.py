@@ -395,6 +395,10 @@ class Task(Generic[P]):
         order = np.where(is_token, np.cumsum(is_token, -1) - 1, NOT_A_PLACE)
         return Roles(("other", side), is_token.astype(np.int64), order)
 
+    def residues(self, options: Any) -> NDArray[np.int64] | None:
+        """(p,): the tokens of 0..p-1, where they stand for numbers modulo p; None: no such task."""
+        return None
+
     # Models
 
     def config(self, options: Any, model: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from ..configuration.configuration_headcount import HeadcountConfig
 
 
 OTHER_ID, OPERATOR_ID, FIRST_DIGIT_ID = 0, 1, 2
+LEVEL_STRIDE = 1 << 16  # between the ids of one depth of brackets and the next: longer than any string
 
 
 def sequential(
@@ -137,6 +138,37 @@ def abacus(
     return _with_random_offset(_shared(ids), config, training)
 
 
+def nested(
+    slots: Tensor,
+    input_ids: Tensor | None,
+    attention_mask: Tensor | None,
+    config: HeadcountConfig,
+    stack: str,
+    training: bool,
+) -> Tensor:
+    """Brackets of one depth, whatever their kind, have ids that follow one another; other depths are far away.
+
+    An opening bracket and the one that closes it have the same depth and none of that depth between them: their ids
+    differ by one. The stack is built in by hand; say so next to its results. Other tokens have id 0.
+
+        (       [       ]       (       )       )       (       )
+        D + 1   2D + 1  2D + 2  2D + 3  2D + 4  D + 2   D + 3   D + 4       D = LEVEL_STRIDE
+    """
+    tokens = _tokens(input_ids, config)
+    assert config.bracket_token_ids is not None  # the config insists on it
+    opening, closing = torch.tensor(config.bracket_token_ids, device=tokens.device).chunk(2)
+    opens, closes = torch.isin(tokens, opening), torch.isin(tokens, closing)
+    level = (opens.long() - closes.long()).cumsum(-1) + closes.long()
+    # Other tokens are each alone on a level of its own, so that they never count.
+    level = torch.where(opens | closes, level, LEVEL_STRIDE + slots)
+    ordered, order = level.sort(dim=-1, stable=True)
+    is_first = torch.ones_like(ordered, dtype=torch.bool)
+    is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    number = slots - torch.where(is_first, slots, 0).cummax(-1).values
+    place = torch.empty_like(number).scatter(-1, order, number)
+    return _shared(torch.where(opens | closes, LEVEL_STRIDE * level + place + 1, OTHER_ID))
+
+
 def _tokens(input_ids: Tensor | None, config: HeadcountConfig) -> Tensor:
     """The tokens, or an error where they are not at hand."""
     if input_ids is None:
@@ -211,11 +243,12 @@ POSITION_SCHEMES: dict[str, Callable[..., Tensor]] = {
     "randomized": randomized,
     "coupled": coupled,
     "abacus": abacus,
+    "nested": nested,
 }
 
 # Schemes that read the tokens themselves, with the id of the first digit of a number; `generate()` asks them again at
 # every step, and refuses ids from outside.
-TOKEN_SCHEMES = {"coupled": FIRST_DIGIT_ID, "abacus": OTHER_ID + 1}
+TOKEN_SCHEMES = {"coupled": FIRST_DIGIT_ID, "abacus": OTHER_ID + 1, "nested": OTHER_ID + 1}
 
 
 def positions_needed(config: HeadcountConfig, tokens: int, longest_number: int) -> int:

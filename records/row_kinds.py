@@ -56,8 +56,8 @@ TEXTS = (
     "searched searched_under source stage statement subject target twin variant"
 )
 COUNTS = (
-    "agreeing bytes directions disagree example examples finetune_steps labels layers learned map_starts_at of "
-    "parameters pool position random_sets rank resumed_at seed settings shift size steps tested_to"
+    "agreeing bytes directions disagree example examples finetune_steps frequency labels layers learned map_starts_at "
+    "of parameters pool position random_sets rank resumed_at seed settings shift size steps tested_to"
 )
 NUMBERS = (
     "by_chance examples_per_second goal majority_class_rate p_holm p_value regret relative_speed tolerance "

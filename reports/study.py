@@ -24,7 +24,7 @@ HEADS, PRUNING, LENGTH = "heads", "pruning", "length"
 PART_OF = {
     **dict.fromkeys(("ablation", "gradient", "specialization", "maps"), HEADS),
     **dict.fromkeys(("toggles", "interchange", "atlas", "subsets"), HEADS),
-    **dict.fromkeys(("sets", "signature", "selection"), HEADS),
+    **dict.fromkeys(("sets", "signature", "selection", "fourier"), HEADS),
     **dict.fromkeys(("pruning",), PRUNING),
     **dict.fromkeys(("lengths", "summary", "dilution", "shifts", "neighbour"), LENGTH),
     **dict.fromkeys(("positions", "mathematics", "generated", "columns"), LENGTH),

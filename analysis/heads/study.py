@@ -21,6 +21,7 @@ from ..interventions.sets import SiteSet, standard_sets, with_complements
 from ..interventions.sites import sites
 from .ablation import MODES, ablate_examples, ablate_sets, say_where_modes_disagree
 from .atlas import atlas_rows
+from .fourier import fourier_rows
 from .importance import agreement, gradient_importance
 from .maps import average_rows, map_rows
 from .specialization import specialization
@@ -144,6 +145,10 @@ def study_selection(model: HeadcountPreTrainedModel, data: StudyData, progress: 
     return rows
 
 
+def study_fourier(model: HeadcountPreTrainedModel, data: StudyData, progress: Bars | None = None) -> Rows:
+    return fourier_rows(model, data.examples)
+
+
 def study_atlas(
     model: HeadcountPreTrainedModel,
     data: StudyData,
@@ -194,6 +199,7 @@ ANALYSES: dict[str, Callable[..., Rows]] = {
     "selection": study_selection,
     "atlas": study_atlas,
     "subsets": study_subsets,
+    "fourier": study_fourier,
 }
 NEEDS = {
     "gradient": ("ablation",),
@@ -203,7 +209,9 @@ NEEDS = {
 
 
 def analyses_for(model: HeadcountPreTrainedModel, data: StudyData) -> list[str]:
-    """The analyses that make sense: interchange needs pairs, the atlas errors that tell, all subsets a small model."""
+    """The analyses that make sense: interchange needs pairs, the atlas errors that tell, all subsets a small model,
+    Fourier transforms residues.
+    """
     left_out = set()
     if not data.pairs:
         left_out |= {"interchange"}
@@ -211,4 +219,6 @@ def analyses_for(model: HeadcountPreTrainedModel, data: StudyData) -> list[str]:
         left_out |= {"signature", "atlas"}
     if len(model.list_heads()) > MOST_HEADS:
         left_out |= {"subsets"}
+    if data.examples.task.residues(data.examples.options) is None:
+        left_out |= {"fourier"}
     return [name for name in ANALYSES if name not in left_out]

@@ -10,6 +10,7 @@ from ...records.rows import Rows, select, values_of
 from ..head_rows import modes_of, number_drops, whole_drops
 from .atlas import draw_atlas
 from .drawing import COLORS, MARKERS, SEQUENTIAL, new_figure, patches, share_label, tidy
+from .fourier import draw_fourier
 from .selection import draw_selection
 from .sets import draw_sets, draw_swaps
 from .signature import draw_signature
@@ -162,4 +163,5 @@ HEAD_FIGURES: dict[str, Callable[[Rows], Figure | None]] = {
     "specialization": draw_specialization,
     "atlas": draw_atlas,
     "subsets": draw_subsets,
+    "fourier": draw_fourier,
 }

@@ -23,6 +23,8 @@ HEAD_FIGURES = {
     "selection": "How many sites it takes: the best set of each size on data it was not chosen on, and random sets.",
     "specialization": "What every head attends to; in brackets, a head without preference.",
     "subsets": "All subsets of heads: how far each ranking is from the best.",
+    "fourier": "Fourier transform over the residues of the embedding and of what every head puts out; top five of the "
+    "trained model, with residues shuffled, and before training.",
 }
 BY_SEED = {
     "atlas_by_seed": "The atlas of every seed. The number of a head within its layer means nothing across seeds."

@@ -16,6 +16,8 @@ def valid_options(**fixed) -> dict:
     options = dict(fixed)
     if options.get("position_scheme") in ("coupled", "abacus"):
         options |= {"digit_token_ids": [3, 4, 5], "answer_start_token_id": 6}
+    if options.get("position_scheme") == "nested":
+        options["bracket_token_ids"] = [3, 4, 5, 6]
     if options.get("embedding_type") == "ordinal":
         options["ordinal_token_range"] = [3, 13]
     return options
@@ -28,6 +30,8 @@ def test_round_trip_is_exact_for_every_combination(architecture, tmp_path):
         if encoding == "alibi_directional" and architecture != "encoder":
             continue
         if encoding == "none" and scheme != "sequential":
+            continue
+        if scheme == "nested" and encoding not in ("relative_bias", "relative_key"):
             continue
         options = valid_options(
             architecture=architecture,
@@ -107,6 +111,15 @@ def test_every_field_rejects_nonsense_by_name(field):
         ({"hidden_size": 12, "position_embedding_type": "rotary"}, "even hidden_size / num_attention_heads"),
         ({"position_embedding_type": "alibi_directional"}, "cannot serve causal attention"),
         ({"position_scheme": "coupled"}, "digit_token_ids=None"),
+        ({"position_scheme": "nested", "position_embedding_type": "relative_bias"}, "bracket_token_ids=None"),
+        (
+            {"position_scheme": "nested", "position_embedding_type": "relative_bias", "bracket_token_ids": [3, 4, 5]},
+            r"bracket_token_ids=\[3, 4, 5\] is not allowed .*expected the token ids of the opening brackets, then",
+        ),
+        (
+            {"position_scheme": "nested", "position_embedding_type": "rotary", "bracket_token_ids": [3, 4]},
+            "'nested' cannot serve position_embedding_type='rotary'.*expected an encoding that clips differences",
+        ),
         (
             {"architecture": "decoder", "position_scheme": "coupled", "digit_token_ids": [3]},
             "answer_start_token_id=None",

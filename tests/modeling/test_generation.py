@@ -57,6 +57,8 @@ def test_cached_generation_is_uncached_token_by_token(encoding, architecture, ca
 @pytest.mark.parametrize("architecture", GENERATORS)
 @pytest.mark.parametrize("encoding", ["learned", "rotary", "relative_bias", "relative_key"])
 def test_ids_are_extended_correctly_step_by_step(encoding, architecture, scheme):
+    if scheme == "nested" and encoding in ("learned", "rotary"):
+        pytest.skip("its ids are too far apart for this encoding, and the config says so")
     options = {"position_embedding_type": encoding, "position_scheme": scheme}
     if architecture == "encoder-decoder" and encoding != "learned":
         options["cross_attention_positions"] = True

@@ -123,3 +123,21 @@ def test_a_scheme_that_needs_tokens_says_so_when_there_are_none(scheme):
     first = model(torch.tensor([[1, 5, 13]]), use_cache=True)
     with pytest.raises(ValueError, match="makes ids from the tokens"):
         model(torch.tensor([[5]]), past_key_values=first.past_key_values)
+
+
+@given(st.lists(st.sampled_from([15, 16, 17, 18, 3]), min_size=1, max_size=40))
+def test_nested_ids_of_a_bracket_and_the_one_that_closes_it_differ_by_one(tokens):
+    model = make_model("encoder", position_scheme="nested", position_embedding_type="relative_bias")
+    found, stack, partner = ids(model, torch.tensor([tokens]))[0], [], {}
+    for place, token in enumerate(tokens):
+        if token in (15, 16):
+            stack.append(place)
+        elif token != 3 and stack:
+            partner[stack.pop()] = place
+    brackets = [place for place, token in enumerate(tokens) if token != 3]
+    assert all(found[place] == 0 for place, token in enumerate(tokens) if token == 3)
+    assert len({found[place] for place in brackets}) == len(brackets)
+    for place in brackets:
+        following = [other for other in brackets if found[other] == found[place] + 1]
+        if tokens[place] in (15, 16):
+            assert following == ([partner[place]] if place in partner else [])
