@@ -96,6 +96,7 @@ def test_a_model_of_mixed_lengths_takes_any_length(caplog):
     assert prompt["input_ids"].shape[1] == 2 * 200 + 3 and int(prompt["answer_tokens"]) == 202
     assert isinstance(pipe("5" * 200 + "+" + "7" * 180), str)
     assert "maximum length" not in caplog.text  # there is none
+    assert pipe.preprocess("1" * 10_000 + "+1")["input_ids"].shape[1] == 2 * 10_000 + 3
     with pytest.raises(ValueError, match="is not an addition") as raised:
         pipe("1" * 5000 + "-1")
     assert len(str(raised.value)) < 250  # the number itself is not recited
