@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..analysis.lengths.cells import AS_IT_STANDS
-from ..analysis.lengths.summary import HOLDS
 from ..data_builders.registry import find_task
 from ..data_builders.tasks import options_of, plain_options
 from ..records.files import read_json
@@ -23,6 +21,7 @@ from .length_rows import cell
 STUDY = "board"
 NOTE = "extrapolate.json"  # what marks the folder of a length study
 OWN_RECIPE = "own recipe"
+AS_THEY_STAND = (WHOLE, "a recipe as it stands")  # what the rows of such a recipe say
 BY_SEED = ("holds_to", "in_distribution_by_seed", "fails_at", "fails_with", "seconds")
 
 
@@ -136,15 +135,20 @@ def least(values: Iterable[Any]) -> Any:
 
 
 def first_failure(summary: Rows, seed: str) -> tuple[int | None, float | None]:
-    """The shortest length beyond training at which a class is right in less than 99 %, and the lowest share there."""
+    """The shortest length at which a class no longer holds, and the lowest share right there; of a seed that fits its
+    training lengths, for nothing follows from one that does not.
+    """
     shares: dict[int, list[float]] = {}
+    failures = []
     for each in summary:
-        for length, found in each["accuracy"].items():
-            if found["by_seed"][seed] is not None:
-                shares.setdefault(int(length), []).append(found["by_seed"][seed])
-    return next(
-        ((length, min(shares[length])) for length in sorted(shares) if min(shares[length]) < HOLDS), (None, None)
-    )
+        measured = {int(length): found["by_seed"][seed] for length, found in each["accuracy"].items()}
+        for length, value in measured.items():
+            if value is not None:
+                shares.setdefault(length, []).append(value)
+        reach = each["holds_to"][seed]
+        if reach:
+            failures += [length for length, value in measured.items() if length > reach and value is not None]
+    return (min(failures), min(shares[min(failures)])) if failures else (None, None)
 
 
 def fewest_examples(summary: Rows) -> int:
@@ -198,7 +202,7 @@ def joined(one: Row, other: Row, first: Path, second: Path) -> Row:
 
 def column_of(found: Row) -> str:
     """The encoding that a row is about; recipes as they stand, which every task has its own of, are one column."""
-    return OWN_RECIPE if found["says"] in (WHOLE, AS_IT_STANDS) else found["variant"]
+    return OWN_RECIPE if found["says"] in AS_THEY_STAND else found["variant"]
 
 
 def ratio(found: Row) -> float | None:

@@ -16,13 +16,14 @@ from .drawing import SEQUENTIAL, new_figure
 
 FAILED, UNFITTED, GRID = "#ffffff", "#dddddd", "#bbbbbb"
 DARK = 0.45  # of the scale: below it, letters are white
+NARROWEST = 7.2  # inches, for the title
 MARK = "*"  # something is built in by hand
 
 
 def draw_board(rows: Rows) -> Figure:
     """A square per task and encoding; white: nothing beyond training, hatched: not fitted, none: not measured."""
     tasks, columns = by_task(rows), columns_of(rows)
-    figure, axis = new_figure(2.8 + 0.95 * len(columns), 2.3 + 0.5 * len(tasks))
+    figure, axis = new_figure(max(NARROWEST, 2.8 + 0.95 * len(columns)), 2.3 + 0.5 * len(tasks))
     farthest = max([ratio(row) or 1 for row in rows], default=1)
     doublings = max(1, math.ceil(math.log2(farthest)))
     scale = LogNorm(1, 2**doublings)

@@ -5,9 +5,11 @@ import json
 import pytest
 from small_board import EXAMPLES, write_study
 
+from headcount.analysis.lengths.cells import AS_IT_STANDS
 from headcount.records.files import write_json
 from headcount.records.rows import write_rows
 from headcount.reports.board_rows import OWN_RECIPE, column_of, gather, holds_throughout, ratio
+from headcount.reports.findings.sequence_lengths import WHOLE
 
 
 def only_row(*folders):
@@ -91,6 +93,6 @@ def test_rows_that_were_kept_are_read_as_their_study(tmp_path):
 
 
 def test_recipes_as_they_stand_are_one_column(tmp_path):
-    says = {"whole": "the recipe as it stands", "dyck-nested": "a recipe as it stands"}
+    says = {"whole": WHOLE, "dyck-nested": AS_IT_STANDS}
     rows = gather([write_study(tmp_path / "a", "reverse", {name: {0: 80} for name in ("rotary", *says)}, says=says)])
     assert [column_of(row) for row in rows] == [OWN_RECIPE, "rotary", OWN_RECIPE]
