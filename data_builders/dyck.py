@@ -9,7 +9,7 @@ its depth. A string is balanced if every bracket has a partner, and of its own k
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,8 @@ from .card_figures import draw_counts
 from .corpus import Corpus
 from .counterfactuals import ANY_PAIRS
 from .expectations import C_RASP, RASP_L, YANG_AND_CHIANG, Expectation, Prediction
-from .option_checks import check_lengths, check_whole_number
+from .option_checks import check_whole_number
+from .plain import PlainOptions
 from .tasks import NOT_A_PLACE, DataCard, LengthStudy, Problems, Roles, Study, Task, Texts, Variable
 from .vocabulary import Vocabulary, Written
 
@@ -93,38 +94,21 @@ TEXTS = Texts(
 
 
 @dataclass(frozen=True)
-class DyckOptions:
+class DyckOptions(PlainOptions):
     """Strings of `min_length`..`max_length` pairs, all lengths equally often; rows of every split.
 
     `test_lengths`: lengths outside of training, each tested by `long_test` strings of every class, half balanced.
     """
 
-    seed: int = 0
     min_length: int = 5
     max_length: int = 8
     train: int = 20_000
-    validation: int = 500
-    test: int = 1_000
-    test_lengths: tuple[int, ...] = ()
     long_test: int = 200
+    shortest: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        check_whole_number("seed", self.seed, 0)
-        check_whole_number("max_length", self.max_length, 2, 10_000)
-        check_whole_number("min_length", self.min_length, 2, self.max_length)
-        for split in ("train", "validation", "test"):
-            check_whole_number(split, getattr(self, split), 0)
+        super().__post_init__()
         check_whole_number("long_test", self.long_test, 2)
-        lengths = check_lengths("test_lengths", self.test_lengths, 2, 10_000)
-        object.__setattr__(self, "test_lengths", lengths)
-        inside = [length for length in lengths if self.min_length <= length <= self.max_length]
-        if inside:
-            raise ValueError(
-                f"test_lengths has {inside[0]}, which is within training and tested by the split `test`; expected "
-                f"lengths outside of {self.min_length} to {self.max_length}."
-            )
-        if not any((self.train, self.validation, self.test)):
-            raise ValueError("every split has 0 rows; expected at least one split with rows.")
 
 
 @dataclass(frozen=True)

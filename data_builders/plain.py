@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from .card_figures import draw_counts
 from .option_checks import check_lengths, check_whole_number
@@ -29,21 +29,25 @@ class PlainOptions:
     test: int = 1_000
     test_lengths: tuple[int, ...] = ()
     long_test: int = 100
+    shortest: ClassVar[int] = 1  # that a problem can be
 
     def __post_init__(self) -> None:
         check_whole_number("seed", self.seed, 0)
-        check_whole_number("max_length", self.max_length, 1, LONGEST)
-        check_whole_number("min_length", self.min_length, 1, self.max_length)
+        check_whole_number("max_length", self.max_length, self.shortest, LONGEST)
+        check_whole_number("min_length", self.min_length, self.shortest, self.max_length)
         for split in ("train", "validation", "test"):
-            check_whole_number(split, getattr(self, split), 1)
+            check_whole_number(split, getattr(self, split), 0)
         check_whole_number("long_test", self.long_test, 1)
-        object.__setattr__(self, "test_lengths", check_lengths("test_lengths", self.test_lengths, 1, LONGEST))
+        lengths = check_lengths("test_lengths", self.test_lengths, self.shortest, LONGEST)
+        object.__setattr__(self, "test_lengths", lengths)
         inside = [length for length in self.test_lengths if self.min_length <= length <= self.max_length]
         if inside:
             raise ValueError(
                 f"test_lengths has {inside[0]}, which is within training and tested by the split `test`; expected "
                 f"lengths outside of {self.min_length} to {self.max_length}."
             )
+        if not any((self.train, self.validation, self.test)):
+            raise ValueError("every split has 0 rows; expected at least one split with rows.")
 
 
 def plain_texts(

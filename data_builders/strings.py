@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from .built_in import BuiltIn
 from .corpus import Corpus
-from .option_checks import check_lengths, check_whole_number
+from .plain import PlainOptions
 from .tasks import NOT_A_PLACE, Problems, Roles, Task
 from .vocabulary import EOS, Written
 
@@ -26,7 +26,6 @@ from .vocabulary import EOS, Written
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LONGEST = 10_000
 COUPLED = (
     "every symbol of the answer shares its position id with the symbol of the string that belongs to it (`coupled`), "
     "so that their alignment is not learned."
@@ -34,37 +33,16 @@ COUPLED = (
 
 
 @dataclass(frozen=True)
-class StringOptions:
+class StringOptions(PlainOptions):
     """Strings of `min_length`..`max_length` symbols, all lengths equally often; rows of every split.
 
     `test_lengths`: lengths outside of training, each tested by `long_test` strings of every class.
     """
 
-    seed: int = 0
     min_length: int = 5
     max_length: int = 10
-    train: int = 10_000
     validation: int = 1_000
-    test: int = 1_000
-    test_lengths: tuple[int, ...] = ()
-    long_test: int = 100
-
-    def __post_init__(self) -> None:
-        check_whole_number("seed", self.seed, 0)
-        check_whole_number("max_length", self.max_length, 2, LONGEST)
-        check_whole_number("min_length", self.min_length, 2, self.max_length)
-        for split in ("train", "validation", "test"):
-            check_whole_number(split, getattr(self, split), 0)
-        check_whole_number("long_test", self.long_test, 1)
-        object.__setattr__(self, "test_lengths", check_lengths("test_lengths", self.test_lengths, 2, LONGEST))
-        inside = [length for length in self.test_lengths if self.min_length <= length <= self.max_length]
-        if inside:
-            raise ValueError(
-                f"test_lengths has {inside[0]}, which is within training and tested by the split `test`; expected "
-                f"lengths outside of {self.min_length} to {self.max_length}."
-            )
-        if not any((self.train, self.validation, self.test)):
-            raise ValueError("every split has 0 rows; expected at least one split with rows.")
+    shortest: ClassVar[int] = 2
 
 
 @dataclass(frozen=True)

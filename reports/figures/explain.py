@@ -94,9 +94,14 @@ def draw_accounts(rows: Rows) -> Figure | None:
         for name, row in ((each, best[each]) for each in names)
     ]
     axes.set_yticks(range(len(names)), labels, fontsize=7.5)
+    return _of_shares(figure, axes, "whole answers as expected, random pairs (%); lines: 95 % intervals")
+
+
+def _of_shares(figure: Figure, axes, says: str) -> Figure:  # type: ignore[no-untyped-def]
+    """Lines of shares in percent, the first on top."""
     axes.invert_yaxis()
     axes.set_xlim(-2, 102)
-    axes.set_xlabel("whole answers as expected, random pairs (%); lines: 95 % intervals", fontsize=8)
+    axes.set_xlabel(says, fontsize=8)
     axes.grid(axis="x", color="#DDDDDD", linewidth=0.6)
     axes.set_axisbelow(True)
     tidy(axes)
@@ -160,14 +165,7 @@ def draw_readout(rows: Rows) -> Figure | None:
         ]
         _dots(axes, [line for line, _ in chosen], [found for _, found in chosen], number, says)
     axes.set_yticks(range(len(own)), [_short(row["site"]) for row in own], fontsize=7.5)
-    axes.invert_yaxis()
-    axes.set_xlim(-2, 102)
-    axes.set_xlabel("share of whole answers, problems not fitted on (%); lines: 95 % intervals", fontsize=8)
-    axes.grid(axis="x", color="#DDDDDD", linewidth=0.6)
-    axes.set_axisbelow(True)
-    tidy(axes)
-    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=8)
-    return figure
+    return _of_shares(figure, axes, "share of whole answers, problems not fitted on (%); lines: 95 % intervals")
 
 
 EXPLAIN_FIGURES: dict[str, Callable[[Rows], Figure | None]] = {
