@@ -24,7 +24,7 @@ def tiny_config(architecture: str = "encoder-decoder", **options) -> headcount.H
         "intermediate_size": 48,
         "digit_token_ids": list(range(3, 13)),
         "answer_start_token_id": 14,
-        "bracket_token_ids": [15, 16, 17, 18],
+        "bracket_token_ids": [3, 4, 5, 6],
     }
     if options.get("position_embedding_type", "learned") == "learned":
         small["max_position_embeddings"] = 64

@@ -97,7 +97,7 @@ def extrapolate(
 
     >>> import headcount
     >>> tiny = ["training.steps=2", "model.num_hidden_layers=1", "model.num_attention_heads=2", "model.hidden_size=16"]
-    >>> asked = {"encodings": ["rotary"], "seeds": [0], "lengths": [12], "rows": 4}
+    >>> asked = {"encodings": ["rotary"], "seeds": [0], "lengths": [20], "rows": 4}
     >>> found = headcount.extrapolate("reverse", "study", **asked, settings=tiny)
     >>> {(row["variant"], row["task"]) for row in found.rows["summary"]}
     {('rotary', 'reverse')}

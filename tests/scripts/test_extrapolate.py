@@ -272,7 +272,7 @@ def test_interrupted_study_leaves_no_process_and_goes_on(tmp_path):
         (["--schemes", "abacus"], "scheme 'abacus' does not apply to the grid of sortedness"),
         (["--encodings", "none+randomized"], "position_scheme='randomized' has no effect with"),
         (["--set", "training.stepps=3"], "stepps"),
-        (["--task", "multiplication"], "there is no task 'multiplication'; expected one of"),
+        (["--task", "division"], "there is no task 'division'; expected one of"),
         (["--task", "addition", "--poolings", "max"], "--poolings has no effect with --task addition"),
         (["--task", "addition", "--variants", "hole"], "variant 'hole' is not known"),
         (["--task", "addition", "--kinds", "swap"], "kind 'swap' is not known"),

@@ -36,7 +36,8 @@ def import_everything() -> None:
     for room in ROOMS:
         package = importlib.import_module(f"headcount.{room}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            importlib.import_module(module.name)
+            if ".template." not in module.name:  # what `headcount new` writes
+                importlib.import_module(module.name)
     for name in ("datasets", "huggingface_hub", "transformers.models.auto.modeling_auto", "matplotlib.pyplot"):
         importlib.import_module(name)
     gc.collect()

@@ -43,7 +43,7 @@ def test_all_analyses_of_addition_give_rows(style, order):
     examples = random_addition(30, style=style, order=order)
     data = StudyData(examples, examples[np.arange(2)], {"carry": {"minimal": carry_pairs(style, order)}})
     done = run(model, data)
-    assert list(done) == list(ANALYSES)
+    assert list(done) == [name for name in ANALYSES if name != "fourier"]  # that is of tasks with residues
     assert {row["study"] for row in done["atlas"]} == {"atlas"}
     assert {row["site"] for row in done["atlas"]} == {str(site) for site in sites(model) if site.kind != "residual"}
 

@@ -75,7 +75,7 @@ def test_training_lengths_are_measured_though_nobody_asked(corpus):
 
 @dataclass(frozen=True)
 class Words(Problems):
-    letters: np.ndarray
+    symbols: np.ndarray
     length: np.ndarray
 
 
