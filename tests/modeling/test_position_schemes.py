@@ -127,7 +127,8 @@ def test_a_scheme_that_needs_tokens_says_so_when_there_are_none(scheme):
 
 @given(st.lists(st.sampled_from([15, 16, 17, 18, 3]), min_size=1, max_size=40))
 def test_nested_ids_of_a_bracket_and_the_one_that_closes_it_differ_by_one(tokens):
-    model = make_model("encoder", position_scheme="nested", position_embedding_type="relative_bias")
+    brackets_of = {"position_scheme": "nested", "bracket_token_ids": [15, 16, 17, 18]}
+    model = make_model("encoder", position_embedding_type="relative_bias", **brackets_of)
     found, stack, partner = ids(model, torch.tensor([tokens]))[0], [], {}
     for place, token in enumerate(tokens):
         if token in (15, 16):
