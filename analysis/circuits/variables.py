@@ -144,6 +144,7 @@ def _explain(run: TrainedRun, material: Material, steps: int, progress: Progress
         if (here := [found for found in searched if not np.isnan(found.reached[place])])
     }
     best = _trained_on(material, streams, short, steps, report)
+    report.next(steps)
     rows += _judged(material, test, best)
     rows += _controls(material, test, best)
     elsewhere = _elsewhere(searched, best)
