@@ -5,7 +5,8 @@ what the formalism itself has (`Expectation.grants`), are told apart. A task *ge
 times the longest training length. Then
 - a program is predicted, no cell without aids gets that far though at least one fits its training lengths: disagrees;
 - no program can be, and a cell without aids gets that far: disagrees;
-- everything else that was measured agrees, and where nothing was predicted there is nothing to compare.
+- everything else that was measured without aids agrees; where nothing was predicted, or measured so, there is nothing
+  to compare.
 """
 
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ def judge(task: Task, rows: Rows) -> Verdict:
     if plain_far:
         word = AGREES if expectation.predicted else DISAGREES
         return Verdict(word, f"{promised(expectation)} {reached(plain_far)} with nothing built in by hand.")
-    if expectation.predicted is False:
+    if expectation.predicted is False and plain:
         return Verdict(AGREES, f"{promised(expectation)} {without_aids(plain, fitted)}{with_aids(far)}")
     if not fitted:
         return Verdict(OPEN, f"{promised(expectation)} {without_aids(plain, fitted)}{with_aids(far)}")

@@ -37,6 +37,7 @@ def rows(tmp_path):
         (False, {"rotary": 10}, {}, AGREES),
         (False, {"rotary": 0}, {}, AGREES),
         (False, {"rotary": 20}, {}, DISAGREES),
+        (False, {"coupled": 80}, {"coupled": ["coupled position ids"]}, OPEN),  # nothing without aids
         (False, {"rotary": 10, "coupled": 80}, {"coupled": ["coupled position ids"]}, AGREES),
         (None, {"rotary": 80}, {}, OPEN),
     ],
